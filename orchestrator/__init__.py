@@ -1,0 +1,1 @@
+"""The orchestrator: rules, ports, use cases, adapters and the command line."""

@@ -1,0 +1,1 @@
+"""The world: Docker, SQLite, age files, keys, clock, registry."""

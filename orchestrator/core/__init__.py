@@ -1,0 +1,1 @@
+"""Pure rules: ledger folds, proofs, container options, outcome classification."""

@@ -1,0 +1,1 @@
+"""One module a use case: seal, certify, recover, score, verify."""

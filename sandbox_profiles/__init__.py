@@ -1,0 +1,1 @@
+"""The sandbox's limits as typed data, and the seccomp allow-list."""

@@ -1,0 +1,1 @@
+"""Statistics that the exams share."""
