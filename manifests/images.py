@@ -38,7 +38,7 @@ class ImageIdentity(BaseModel):
     engine_image_id: str
     """The id under which the engine holds it: every container is created from this."""
     store: str = "unknown"
-    """The engine's image store: its storage driver, as `overlay2` or `io.containerd.snapshotter.v1`."""
+    """The engine's image store (its storage driver), as `overlay2`."""
 
     def same_content_as(self, other: ImageIdentity) -> bool:
         """Tell whether both name the same image content."""
