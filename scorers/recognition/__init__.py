@@ -1,1 +1,24 @@
 """Recognition (Épée 200)."""
+
+from scorers.recognition.card import score
+from scorers.recognition.comparison import compare, gap_flag, gap_limit, within_noise
+from scorers.recognition.exam import (
+    UNKNOWN,
+    ClipLabels,
+    Position,
+    Predictions,
+    RecognitionParameters,
+)
+
+__all__ = [
+    "UNKNOWN",
+    "ClipLabels",
+    "Position",
+    "Predictions",
+    "RecognitionParameters",
+    "compare",
+    "gap_flag",
+    "gap_limit",
+    "score",
+    "within_noise",
+]

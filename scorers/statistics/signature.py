@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from urllib.parse import quote
+
 import numpy as np
 
+_LITERAL = "!\"#$&'()*+,/:;<=>?@[\\]^`{}"
 
-def scorer_string(name: str, version: str, parameters: dict[str, str | int | float]) -> str:
+
+def scorer_string(name: str, version: str, parameters: Mapping[str, str | int | float]) -> str:
     """Join a scorer's name, version and parameters as sacreBLEU joins its signature.
 
-    Parameters stand in the order given; NumPy's version comes last. Raise ``ValueError`` for
-    a part that holds the separator or whitespace, which would make two strings ambiguous.
+    Parameters stand in the order given; NumPy's version comes last. The separator, ``%``,
+    whitespace and whatever is not ASCII are percent-encoded, so that one line stays one line
+    and equal strings mean equal parameters.
     """
     pairs = {"version": version, **parameters, "numpy": np.__version__}
     parts = [name, *(f"{key}:{value}" for key, value in pairs.items())]
-    for part in parts:
-        if "|" in part or any(c.isspace() for c in part):
-            raise ValueError(f"{part!r} cannot stand in a scorer string: '|' or whitespace")
-    return "|".join(parts)
+    return "|".join(quote(part, safe=_LITERAL) for part in parts)
