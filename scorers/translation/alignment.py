@@ -1,0 +1,129 @@
+"""The cost of showing one frame for another: best similarity, then the mean joint error.
+
+Every hypothesis frame is fitted to every reference frame at once (translation, scale and proper
+rotation; never a mirror image), each pair over the points that both have. The moments of a pair's
+own mask are matrix products of the masks, so pair-specific masks cost nothing extra.
+
+With n reference points of a frame and s their mean distance to their centroid (its spread), a
+pair costs (sum of the aligned errors of common points + s x points that the hypothesis lacks)
+/ (n s): unit-free, about 1 at worst. A pair with too few common points to fit costs 1 (scoring
+notes, 0 and 1.2). In the plane, points are complex numbers and the fit is one quotient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+MaskArray = NDArray[np.bool_]
+
+PLANAR_POINTS = 2
+SPATIAL_POINTS = 3
+
+COLLAPSED = 1e-12
+"""Below this share of the energy, a variance is rounding: the points are one, and scale is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Points of a clip: ``coordinates`` (frames, points, dims), ``present`` (frames, points).
+
+    Coordinates are float64, and zero where a point is absent.
+    """
+
+    coordinates: FloatArray
+    present: MaskArray
+
+    def centred(self) -> Frames:
+        """Move each frame's centroid to the origin: translations are free, cancellation is not."""
+        counts = np.maximum(self.present.sum(axis=1), 1)[:, None, None]
+        centroids = self.coordinates.sum(axis=1, keepdims=True) / counts
+        moved = (self.coordinates - centroids) * self.present[..., None]
+        return Frames(moved, self.present)
+
+    def spreads(self) -> FloatArray:
+        """Return (frames,): the mean distance of each frame's points to their centroid."""
+        distances = np.sqrt((self.centred().coordinates ** 2).sum(axis=2))
+        means: FloatArray = distances.sum(axis=1) / np.maximum(self.present.sum(axis=1), 1)
+        return means
+
+    def kept(self, frames: MaskArray) -> Frames:
+        """Keep the frames that the mask names."""
+        return Frames(self.coordinates[frames], self.present[frames])
+
+
+def planar_costs(hypothesis: Frames, reference: Frames) -> FloatArray:
+    """Return the cost of every frame pair in the plane, shape (hypothesis, reference) frames.
+
+    With x reference and y hypothesis points as complex numbers, both centred over the pair's
+    common points: c = sum(x conj(y)) / sum(|y|^2), joint error |x - c y|. A complex factor is a
+    rotation and a scale, so no reflection is possible and no decomposition is needed. Every
+    reference frame must have a positive spread.
+    """
+    moved, target = hypothesis.centred(), reference.centred()
+    y, x = _complex(moved), _complex(target)
+    has_y, has_x = moved.present.astype(np.float64), target.present.astype(np.float64)
+    common = has_y @ has_x.T
+    counts = np.maximum(common, 1.0)
+    mean_y, mean_x = (y @ has_x.T) / counts, (has_y @ x.T) / counts
+    covariance = y.conj() @ x.T - counts * mean_y.conj() * mean_x
+    energy = (np.abs(y) ** 2) @ has_x.T
+    variance = energy - counts * np.abs(mean_y) ** 2
+    factor = np.divide(
+        covariance, variance, out=np.zeros_like(covariance), where=variance > energy * COLLAPSED
+    )
+    errors = _planar_errors(moved, target, factor, mean_x - factor * mean_y)
+    return normalised_costs(errors, common, reference, PLANAR_POINTS)
+
+
+def _complex(frames: Frames) -> NDArray[np.complex128]:
+    return frames.coordinates[..., 0] + 1j * frames.coordinates[..., 1]
+
+
+def _planar_errors(
+    moved: Frames, target: Frames, factor: NDArray[np.complex128], shift: NDArray[np.complex128]
+) -> FloatArray:
+    """Sum |x - factor y - shift| over the common points of every pair.
+
+    One hypothesis frame at a time against all reference frames, in real arithmetic: the buffers
+    (reference frames, points) stay in the processor's cache.
+    """
+    x_real, x_imaginary = (np.ascontiguousarray(target.coordinates[..., d]) for d in range(2))
+    has_y, has_x = moved.present.astype(np.float64), target.present.astype(np.float64)
+    real, imaginary, product = (np.empty_like(x_real) for _ in range(3))
+    sums = np.empty(factor.shape)
+    for i, (y_real, y_imaginary) in enumerate(moved.coordinates.transpose(0, 2, 1)):
+        a, b = factor[i].real[:, None], factor[i].imag[:, None]
+        np.multiply(a, y_real, out=real)
+        real -= np.multiply(b, y_imaginary, out=product)
+        real += shift[i].real[:, None]
+        real -= x_real
+        np.multiply(a, y_imaginary, out=imaginary)
+        imaginary += np.multiply(b, y_real, out=product)
+        imaginary += shift[i].imag[:, None]
+        imaginary -= x_imaginary
+        real *= real
+        imaginary *= imaginary
+        real += imaginary
+        np.sqrt(real, out=real)
+        real *= has_x
+        np.matmul(real, has_y[i], out=sums[i])
+    return sums
+
+
+def normalised_costs(
+    errors: FloatArray, common: FloatArray, reference: Frames, least: int
+) -> FloatArray:
+    """Add what the hypothesis lacks and divide by the reference: see the head of this module.
+
+    ``errors`` and ``common`` (hypothesis, reference) hold each pair's summed error and number of
+    common points; below ``least`` of these no fit is defined and the pair costs 1.
+    """
+    points = reference.present.sum(axis=1).astype(np.float64)
+    spreads = reference.spreads()
+    costs: FloatArray = (errors + spreads * (points - common)) / (points * spreads)
+    costs[common < least] = 1.0
+    return costs
