@@ -16,7 +16,8 @@ from scorers.statistics.f1 import f1
 def by_sign(answers: Answers, counts: SignCounts) -> Figure:
     """Return F1, support and counts of every sign with support in the exam."""
     reference = answers.reference
-    names = [reference.vocabulary[sign] for sign in np.flatnonzero(reference.support)]
+    vocabulary = reference.vocabulary
+    names = [vocabulary[sign] for sign in np.flatnonzero(reference.support)]
     figures: dict[str, Figure] = {}
     columns = (counts.hits, counts.predicted, counts.support)
     rows = zip(names, *(column.astype(int).tolist() for column in columns), strict=True)
