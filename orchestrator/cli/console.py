@@ -1,0 +1,14 @@
+"""Where text goes: people read stderr and tables on stdout; with --json stdout is one document."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from manifests.encoding import readable_json
+
+
+def print_json(document: Mapping[str, object]) -> None:
+    """Write the command's one JSON document to stdout."""
+    sys.stdout.buffer.write(readable_json(document))
+    sys.stdout.flush()
