@@ -9,10 +9,10 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-Sha256Hex = Annotated[str, StringConstraints(pattern=r"\A[0-9a-f]{64}\Z")]
+Sha256Hex = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 """64 lower-case hex digits: the digest of a file's bytes."""
 
-OciDigest = Annotated[str, StringConstraints(pattern=r"\Asha256:[0-9a-f]{64}\Z")]
+OciDigest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 """`sha256:` and 64 lower-case hex digits: the digest of an OCI index, manifest, config or layer."""
 
 _OCI_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)

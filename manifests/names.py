@@ -6,19 +6,19 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-EditionName = Annotated[str, StringConstraints(pattern=r"\A[a-z0-9][a-z0-9-]{2,63}\Z")]
+EditionName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{2,63}$")]
 """An edition's name, as `epee200-final-2026`."""
 
-TeamName = Annotated[str, StringConstraints(pattern=r"\A[a-z0-9][a-z0-9-]{1,39}\Z")]
+TeamName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{1,39}$")]
 """A team's name, as `nova`."""
 
-ClipId = Annotated[str, StringConstraints(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")]
+ClipId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 """A clip's name. Sealed clips have opaque ones of four digits or more."""
 
-RunId = Annotated[str, StringConstraints(pattern=r"\A[0-9a-f]{16}\Z")]
+RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 """A run's name: 64 random bits in hex, chosen at the reservation."""
 
-LabelsVersion = Annotated[str, StringConstraints(pattern=r"\A[a-z0-9][a-z0-9.-]{0,39}\Z")]
+LabelsVersion = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,39}$")]
 """A label version, as `labels-v1`."""
 
 ENTRANT_ID = 65532
