@@ -52,7 +52,9 @@ def score(
 
     ``predictions`` maps clip ids to sentences; a run that lacks a clip is incomplete and its
     figures are null, with the reason. Without ``bleurt``, S_translation and S_total are null;
-    the separately named ``s_translation_partial``, of chrF and BLEU alone, never ranks. Raise ``MalformedDocument`` as ``measure`` does.
+    the separately named ``s_translation_partial``, of chrF and BLEU alone, never ranks.
+
+    Raise ``MalformedDocument`` as ``measure`` does.
     """
     corpus = arrange(labels, predictions)
     if corpus.missing:
