@@ -22,13 +22,13 @@ def bleu(answers: Answers, order: int) -> Figure:
     ``max_ngram_order=order`` and no effective order, divided by 100 (Papineni et al. 2002).
     """
     reference = answers.reference
+    if reference.lengths.max() < order:
+        return NotComputed(f"no clip has {order} positions or more")
     answered = answers.first != MISSING_ID
     said, said_clip = answers.first[answered], reference.clip[answered]
     logs: list[float] = []
     for n in range(1, order + 1):
         wanted = _ngrams(reference.label, reference.clip, n)
-        if not wanted.size:
-            return NotComputed(f"no clip has {n} positions or more")
         given = _ngrams(said, said_clip, n)
         matched = _clipped_matches(given, wanted)
         if matched == 0:
