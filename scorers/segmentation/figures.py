@@ -108,11 +108,12 @@ def trapezoid_weights(percents: tuple[int, ...]) -> NDArray[np.float64]:
     halves = np.zeros(len(percents))
     halves[:-1] += steps / 2
     halves[1:] += steps / 2
-    return halves / (percents[-1] - percents[0])
+    return np.asarray(halves / (percents[-1] - percents[0]), np.float64)
 
 
 def _ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(above, below, out=np.full(below.shape, np.nan), where=below > 0)
+    undefined = np.full(below.shape, np.nan)
+    return np.asarray(np.divide(above, below, out=undefined, where=below > 0))
 
 
 def _auc_ru(counts: Counts, parameters: SegmentationParameters) -> NDArray[np.float64]:
@@ -162,7 +163,8 @@ def _f1_from_precision(
     precision = np.divide(hits, predictions, out=np.zeros_like(hits), where=predictions > 0)
     recall = np.divide(hits, references, out=np.zeros_like(hits), where=references > 0)
     either = precision + recall
-    return np.divide(2.0 * (precision * recall), either, out=np.zeros_like(hits), where=either > 0)
+    twice = 2.0 * (precision * recall)
+    return np.asarray(np.divide(twice, either, out=np.zeros_like(hits), where=either > 0))
 
 
 def _where_any(

@@ -50,6 +50,7 @@ class Pooling(StrEnum):
 class SegmentationParameters:
     """Name every parameter of the segmentation exam (scoring notes, section 0).
 
+    ``labels_version`` names the labels and stands on the card, not in the scorer string.
     Grids are whole percents of IoU and whole frames, so that each decision is one on integers.
     Raise ``MalformedDocument`` for a grid that does not rise or leaves its bounds.
     """
@@ -63,6 +64,7 @@ class SegmentationParameters:
     utility_percent: tuple[int, ...] = tuple(range(30, 100, 10))
     resamples: int = 20_000
     seed: int = 200
+    labels_version: str = "labels-v1"
 
     def __post_init__(self) -> None:
         """Check the grids and the number of resamples."""
