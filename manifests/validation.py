@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from manifests.errors import MalformedDocument
@@ -16,6 +16,14 @@ MAX_FAULTS = 10
 
 Place = tuple[str | int, ...]
 Document = TypeVar("Document", bound="StrictDocument")
+
+
+def _as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+Listed = BeforeValidator(_as_tuple)
+"""Lets a strict tuple be written as a list, the only sequence that JSON and YAML have."""
 
 
 class StrictDocument(BaseModel):
@@ -72,8 +80,12 @@ def _fact(detail: ErrorDetails, owner: type[BaseModel]) -> str:
             return detail["msg"]
         case "model_type" | "dict_type":
             return f"should hold fields, but it is {_shown(detail['input'])}"
-        case _:
+        case "value_error":
             message = detail["msg"].removeprefix("Value error, ")
+            composite = isinstance(detail["input"], (dict, list, tuple))
+            return message if composite else f"{message}, but it is {_shown(detail['input'])}"
+        case _:
+            message = detail["msg"]
             return f"{message[:1].lower()}{message[1:]}, but it is {_shown(detail['input'])}"
 
 
