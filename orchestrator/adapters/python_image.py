@@ -39,7 +39,7 @@ PYTHON = "/usr/local/bin/python3"
 MAIN = "/app/main.py"
 """The program that `python_program` writes and the default entrypoint runs."""
 
-_BASE_LAYOUT = 1  # counts up whenever the same inputs give another base layer
+_BASE_LAYOUT = 2  # counts up whenever the same inputs give another base layer
 _CHUNK_BYTES = 1 << 20
 
 

@@ -42,8 +42,8 @@ def interpreter() -> Path:
 
 def site_folder() -> str:
     """Return where distributions lie in the image: Debian's interpreter looks elsewhere."""
-    patched = "dist-packages" in sysconfig.get_path("purelib", vars={"base": sys.base_prefix})
-    return "usr/local/lib/python3/dist-packages" if patched else f"{LIBRARY}/site-packages"
+    is_debians = "deb_system" in sysconfig.get_scheme_names()
+    return f"{LIBRARY}/{'dist' if is_debians else 'site'}-packages"
 
 
 def architecture() -> str:
