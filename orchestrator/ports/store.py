@@ -23,6 +23,24 @@ class NotAWorkspace(MalformedDocument):
     """The folder was not made by `piste init`."""
 
 
+class StagedWorkspace(Protocol):
+    """A workspace in the making: nothing of it is seen before it is published."""
+
+    @property
+    def root(self) -> Path:
+        """The folder that is laid out as the workspace will be."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Tell whether an earlier init filled it and died before it was in place."""
+
+    def add(self, name: str, data: bytes, *, mode: int) -> None:
+        """Write a new file."""
+
+    def publish(self) -> None:
+        """Put the workspace in place; from then on it exists."""
+
+
 class StagedEdition(Protocol):
     """An edition's folder in the making. Only ciphertext and public files go in."""
 
