@@ -8,17 +8,18 @@ against the reference that the derangement gives the clip; it stands on every ma
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from manifests.encoding import Json, canonical_json, parse_json_object
 from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_BOUND = 1000
+"""Far beyond any BLEURT score; it keeps huge integers out of floating point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,77 +47,65 @@ class SegmentScores:
                     raise MalformedDocument(f"clip {shown}: BLEURT score {score} is not finite")
 
 
-def parse_segment_scores(data: bytes, name: str = "BLEURT scores") -> SegmentScores:
-    """Read a file of precomputed scores; ``name`` stands in messages.
+def parse_segment_scores(data: bytes, source: str = "BLEURT scores") -> SegmentScores:
+    """Read a file of precomputed scores; ``source`` names it in messages.
 
-    Raise ``MalformedDocument``, naming the line, for anything but the format above: unknown or
-    duplicate keys, duplicate clips, a ``deranged_score`` on some clips only at random is found
-    later, against the labels.
+    Raise ``MalformedDocument``, naming the line, for anything but the format above: unknown,
+    absent or duplicate keys, duplicate clips, numbers that are not finite. Whether every clip
+    has its scores is found when they meet the labels.
     """
     lines = data.splitlines()
     if not lines:
-        raise MalformedDocument(f"{name} is empty; line 1 must name the checkpoint")
-    head = _parse_line(lines[0], f"{name} line 1", {"checkpoint", "sha256"}, set())
+        raise MalformedDocument(f"{source} is empty; line 1 must name the checkpoint")
+    place = f"{source} line 1"
+    head = _row(lines[0], place, {"checkpoint", "sha256"}, set())
+    name, digest = (_text(head[key], place, key) for key in ("checkpoint", "sha256"))
     scores: dict[str, float] = {}
     deranged: dict[str, float] = {}
     for number, line in enumerate(lines[1:], start=2):
-        place = f"{name} line {number}"
-        row = _parse_line(line, place, {"clip_id", "score"}, {"deranged_score"})
+        place = f"{source} line {number}"
+        row = _row(line, place, {"clip_id", "score"}, {"deranged_score"})
         clip_id = _text(row["clip_id"], place, "clip_id")
         if clip_id in scores:
             raise MalformedDocument(f"{place}: clip {escape_untrusted(clip_id, 64)} stands twice")
         scores[clip_id] = _number(row["score"], place, "score")
         if "deranged_score" in row:
             deranged[clip_id] = _number(row["deranged_score"], place, "deranged_score")
-    checkpoint = _text(head["checkpoint"], f"{name} line 1", "checkpoint")
-    digest = _text(head["sha256"], f"{name} line 1", "sha256")
-    return SegmentScores(checkpoint, digest, scores, deranged or None)
+    return SegmentScores(name, digest, scores, deranged or None)
 
 
 def render_segment_scores(scores: SegmentScores) -> bytes:
     """Write scores in the format that ``parse_segment_scores`` reads, ordered by clip id."""
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, str | float]] = [
         {"checkpoint": scores.checkpoint_name, "sha256": scores.checkpoint_sha256}
     ]
+    deranged = scores.deranged or {}
     for clip_id in sorted(scores.scores):
-        row: dict[str, Any] = {"clip_id": clip_id, "score": scores.scores[clip_id]}
-        if scores.deranged is not None and clip_id in scores.deranged:
-            row["deranged_score"] = scores.deranged[clip_id]
+        row: dict[str, str | float] = {"clip_id": clip_id, "score": scores.scores[clip_id]}
+        if clip_id in deranged:
+            row["deranged_score"] = deranged[clip_id]
         rows.append(row)
-    return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
+    return b"".join(canonical_json(row) + b"\n" for row in rows)
 
 
-def _parse_line(line: bytes, place: str, needed: set[str], allowed: set[str]) -> dict[str, Any]:
-    try:
-        row = json.loads(line, object_pairs_hook=_distinct)
-    except (ValueError, RecursionError) as error:
-        reason = escape_untrusted(str(error))
-        raise MalformedDocument(f"{place} is not a JSON object: {reason}") from error
-    if not isinstance(row, dict):
-        raise MalformedDocument(f"{place} is not a JSON object")
-    keys = set(row)
-    if needed - keys:
-        raise MalformedDocument(f"{place} lacks {', '.join(sorted(needed - keys))}")
-    if keys - needed - allowed:
-        unknown = escape_untrusted(", ".join(sorted(keys - needed - allowed)))
-        raise MalformedDocument(f"{place} holds the unknown keys {unknown}")
+def _row(line: bytes, place: str, needed: set[str], allowed: set[str]) -> dict[str, Json]:
+    row = parse_json_object(line, source=place)
+    lacking, unknown = needed - set(row), set(row) - needed - allowed
+    if lacking:
+        raise MalformedDocument(f"{place} lacks {', '.join(sorted(lacking))}")
+    if unknown:
+        shown = escape_untrusted(", ".join(sorted(unknown)))
+        raise MalformedDocument(f"{place} holds unknown keys: {shown}")
     return row
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) != len(pairs):
-        raise ValueError("a key stands twice")
-    return row
-
-
-def _text(value: object, place: str, key: str) -> str:
+def _text(value: Json, place: str, key: str) -> str:
     if not isinstance(value, str) or not value:
         raise MalformedDocument(f"{place}: {key} must be a text that is not empty")
     return value
 
 
-def _number(value: object, place: str, key: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise MalformedDocument(f"{place}: {key} must be a finite number")
+def _number(value: Json, place: str, key: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _BOUND:
+        raise MalformedDocument(f"{place}: {key} must be a number between -{_BOUND} and {_BOUND}")
     return float(value)
