@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
-from scorers.segmentation.corpus import Corpus, build_corpus
-from scorers.segmentation.documents import SegmentationLabel, SystemOutput
+from scorers.segmentation.corpus import Corpus
+from scorers.segmentation.documents import Answer, FrameSpan, SystemOutput, checked_answers
 from scorers.segmentation.matching import overlapping_pairs
 from scorers.segmentation.sequence import sequence_counts
 
@@ -73,24 +74,6 @@ def _level(cache: NDArray[np.float64], percent: int) -> RejectionLevel:
     return RejectionLevel(percent, threshold, kept / cache.size)
 
 
-def pooled_confidences(
-    labels: Sequence[SegmentationLabel], candidates: Iterable[SystemOutput]
-) -> NDArray[np.float64]:
-    """Return the confidences of every predicted segment of all candidates, as one cache.
-
-    Raise ``MalformedDocument`` naming the candidate that has no consumer or an answer without
-    confidence: a threshold over part of the answers would retain another share than it says.
-    """
-    caches = [np.zeros(0)]
-    for candidate in candidates:
-        corpus = build_corpus(labels, candidate.predictions, (), candidate.consumer)
-        if corpus.confidence is None or np.isnan(corpus.confidence).any():
-            shown = escape_untrusted(candidate.name)
-            raise MalformedDocument(f"rejection: candidate {shown} lacks confidences")
-        caches.append(corpus.confidence)
-    return np.concatenate(caches)
-
-
 def above(corpus: Corpus, threshold: float) -> Corpus:
     """Return the corpus without the predictions whose confidence is below the threshold.
 
@@ -101,29 +84,46 @@ def above(corpus: Corpus, threshold: float) -> Corpus:
     return corpus.kept(corpus.confidence >= threshold)
 
 
-def fit_joint(
-    labels: Sequence[SegmentationLabel],
-    candidates: Sequence[SystemOutput],
-    vocabulary: Iterable[str],
-) -> JointChoice | None:
+def without_rejected(output: SystemOutput, threshold: float) -> SystemOutput:
+    """Return a system's output without the segments that the consumer rejects.
+
+    Raise ``MalformedDocument`` without a consumer or for an answer without confidence.
+    """
+    predictions: dict[str, list[FrameSpan]] = {}
+    consumer: dict[str, list[Answer]] = {}
+    if output.consumer is None:
+        raise MalformedDocument(f"rejection: {escape_untrusted(output.name)} has no consumer")
+    for clip_id, spans in output.predictions.items():
+        answers = checked_answers(output.consumer.get(clip_id, ()), len(spans), clip_id)
+        kept = [_is_kept(answer, threshold, clip_id) for answer in answers]
+        predictions[clip_id] = list(compress(spans, kept))
+        consumer[clip_id] = list(compress(answers, kept))
+    return SystemOutput(output.name, predictions, consumer)
+
+
+def _is_kept(answer: Answer, threshold: float, clip_id: str) -> bool:
+    confidence = answer[1]
+    if confidence is None:
+        raise MalformedDocument(f"rejection, clip {escape_untrusted(clip_id)}: no confidence")
+    return confidence >= threshold
+
+
+def fit_joint(candidates: Mapping[str, Corpus]) -> JointChoice | None:
     """Choose candidate and threshold with the fewest WER_IV errors on validation.
 
-    A diagnostic: it shows whether sequence error alone prefers rejecting useful output. Ties go
-    to the lowest threshold, then to the candidate declared first. None without an in-vocabulary
-    reference.
+    ``candidates`` stand in their declared order, all on the same labels. A diagnostic: it shows
+    whether sequence error alone prefers rejecting useful output. Ties go to the lowest
+    threshold, then to the candidate declared first. None without an in-vocabulary reference.
     """
-    known = tuple(vocabulary)
-    best: tuple[int, float, int] | None = None
-    words = 0
-    for place, candidate in enumerate(candidates):
-        corpus = build_corpus(labels, candidate.predictions, known, candidate.consumer)
-        for threshold in JOINT_GRID:
-            errors, words = _iv_errors(above(corpus, threshold))
-            if best is None or (errors, threshold, place) < best:
-                best = errors, threshold, place
-    if best is None or words == 0:
+    tried = [
+        (*_iv_errors(above(corpus, threshold)), threshold, place, name)
+        for place, (name, corpus) in enumerate(candidates.items())
+        for threshold in JOINT_GRID
+    ]
+    if not tried or tried[0][1] == 0:
         return None
-    return JointChoice(candidates[best[2]].name, best[1], best[0] / words)
+    errors, words, threshold, _, name = min(tried)
+    return JointChoice(name, threshold, errors / words)
 
 
 def _iv_errors(corpus: Corpus) -> tuple[int, int]:
