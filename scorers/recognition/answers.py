@@ -73,6 +73,11 @@ def encode_answers(reference: Reference, predictions: Predictions) -> Answers:
     absent = missing_clips(reference, predictions)
     if absent:
         raise MalformedDocument(f"predictions: {missing_text(absent, reference)}")
+    return encode_checked(reference, predictions)
+
+
+def encode_checked(reference: Reference, predictions: Predictions) -> Answers:
+    """Align a complete run that ``check_answers`` has accepted."""
     gloss_ids = dict(reference.gloss_ids)
     table = {UNKNOWN: UNKNOWN_ID}
     shape = (reference.label.size, MOST_CANDIDATES)

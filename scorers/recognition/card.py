@@ -12,7 +12,7 @@ from scorers.recognition.abstention import abstention
 from scorers.recognition.answers import (
     Answers,
     check_answers,
-    encode_answers,
+    encode_checked,
     missing_clips,
     missing_text,
 )
@@ -65,7 +65,7 @@ def score(
         public: Mapping[str, Figure] = dict.fromkeys(PUBLIC_FIGURES, nothing)
         private: Mapping[str, Figure] = dict.fromkeys(PRIVATE_FIGURES, nothing)
     else:
-        answers = encode_answers(reference, predictions)
+        answers = encode_checked(reference, predictions)
         counts = clip_counts(answers)
         public = _public_figures(answers, counts, parameters)
         private = {"by_sign": by_sign(answers, counts.total()), "confusion": confusion(answers)}

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from scorers.recognition.answers import Answers
 from scorers.statistics.f1 import f1_array
 
+_BLOCK_RESAMPLES = 128
+"""Resamples at a time: their counts stay in the cache, however many there are."""
+
 
 @dataclass(frozen=True, slots=True)
 class SignCounts:
@@ -77,11 +80,13 @@ def macro_f1_replicates(clips: SignCounts, weights: NDArray[np.int64]) -> NDArra
     is absent from 37% of them, and a 0 in its place would pull the replicates down. A resample
     without any scored sign is NaN.
     """
-    counts = clips.resampled(weights)
-    present = counts.support > 0
-    f1 = f1_array(counts.hits, counts.predicted, counts.support)
-    signs = present.sum(axis=1)
-    totals = np.where(present, f1, 0.0).sum(axis=1)
-    replicates = np.full(totals.shape, np.nan)
-    np.divide(totals, signs, out=replicates, where=signs > 0)
+    replicates = np.full(len(weights), np.nan)
+    for start in range(0, len(weights), _BLOCK_RESAMPLES):
+        block = slice(start, start + _BLOCK_RESAMPLES)
+        counts = clips.resampled(weights[block])
+        present = counts.support > 0
+        f1 = f1_array(counts.hits, counts.predicted, counts.support)
+        signs = present.sum(axis=1)
+        totals = np.where(present, f1, 0.0).sum(axis=1)
+        np.divide(totals, signs, out=replicates[block], where=signs > 0)
     return replicates

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scorers.cards import Figure, NotComputed
-from scorers.recognition.answers import MISSING_ID, Answers
+from scorers.recognition.answers import MISSING_ID, UNKNOWN_ID, Answers
+
+_GLOSS_BITS = 22
 
 
 def bleu(answers: Answers, order: int) -> Figure:
@@ -33,28 +35,30 @@ def bleu(answers: Answers, order: int) -> Figure:
         matched = _clipped_matches(given, wanted)
         if matched == 0:
             return 0.0
-        logs.append(math.log(matched / len(given)))
+        logs.append(math.log(matched / given.size))
     brevity = min(0.0, 1 - reference.label.size / said.size)
     return min(1.0, math.exp(brevity + sum(logs) / order))
 
 
 def _ngrams(tokens: NDArray[np.int64], clip: NDArray[np.int64], order: int) -> NDArray[np.int64]:
-    """Return the n-grams inside clips as rows (clip, token, …); shape (n-grams, order + 1)."""
+    """Return one number for each n-gram inside a clip, equal for equal n-grams of one clip.
+
+    Clip and tokens are the digits; 2**16 clips, and 2**22 glosses as bigrams, fit into int64.
+    """
     count = max(0, tokens.size - order + 1)
     inside = clip[:count] == clip[order - 1 :][:count]
-    columns = [clip[:count], *(tokens[k : k + count] for k in range(order))]
-    rows: NDArray[np.int64] = np.stack(columns, axis=1)[inside]
-    return rows
+    number = clip[:count].copy()
+    for k in range(order):
+        number = (number << _GLOSS_BITS) + tokens[k : k + count] - UNKNOWN_ID
+    numbers: NDArray[np.int64] = number[inside]
+    return numbers
 
 
 def _clipped_matches(given: NDArray[np.int64], wanted: NDArray[np.int64]) -> int:
     """Sum, over the distinct n-grams of each clip, the smaller of the two counts."""
-    rows = np.concatenate([given, wanted])
-    _, place = np.unique(rows, axis=0, return_inverse=True)
-    place = place.reshape(-1)
-    distinct = int(place.max()) + 1
-    said = np.bincount(place[: len(given)], minlength=distinct)
-    meant = np.bincount(place[len(given) :], minlength=distinct)
+    distinct, meant = np.unique(wanted, return_counts=True)
+    place = np.minimum(np.searchsorted(distinct, given), distinct.size - 1)
+    said = np.bincount(place[distinct[place] == given], minlength=distinct.size)
     return int(np.minimum(said, meant).sum())
 
 

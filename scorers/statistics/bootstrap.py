@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ENUMERATION_LIMIT = 20_000
+_BLOCK_DRAWS = 1 << 14
 
 
 def resample_weights(units: int, resamples: int, seed: int) -> NDArray[np.int64]:
@@ -45,10 +46,15 @@ def stratified_weights(
 
 
 def _drawn(generator: np.random.Generator, units: int, resamples: int) -> NDArray[np.int64]:
-    drawn = generator.integers(0, units, (resamples, units))
-    drawn += np.arange(resamples)[:, None] * units
-    counts = np.bincount(drawn.ravel(), minlength=resamples * units)
-    return counts.reshape(resamples, units)
+    """Draw block by block: the same stream as in one call, in memory that stays in the cache."""
+    counts = np.empty((resamples, units), dtype=np.int64)
+    rows = max(1, _BLOCK_DRAWS // max(1, units))
+    for start in range(0, resamples, rows):
+        block = counts[start : start + rows]
+        drawn = generator.integers(0, units, block.shape)
+        drawn += np.arange(len(block))[:, None] * units
+        block[:] = np.bincount(drawn.ravel(), minlength=block.size).reshape(block.shape)
+    return counts
 
 
 def distinct_resamples(units: int) -> int:
