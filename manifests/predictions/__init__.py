@@ -1,0 +1,1 @@
+"""`predictions.jsonl` of the three tracks: strict in, canonical out (design, section 4)."""
