@@ -6,10 +6,10 @@ Everything here is public: no labels, no log text, no private figures.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
 from manifests.digests import OciDigest, Sha256Hex
 from manifests.images import ImageIdentity
@@ -17,6 +17,19 @@ from manifests.names import EditionName, LabelsVersion, RunId, TeamName
 from manifests.outcomes import Diagnostic, Outcome
 
 PAYLOAD_TYPE = "application/vnd.piste.statement+json"
+
+KeyRole = Literal["run", "scorer", "log"]
+KeyAlgorithm = Literal["ecdsa-p256", "ed25519"]
+
+
+def _whole_utc_second(moment: datetime) -> datetime:
+    if moment.utcoffset() != timedelta(0) or moment.microsecond:
+        raise ValueError("expected a moment in UTC with whole seconds")
+    return moment
+
+
+UtcSecond = Annotated[datetime, AfterValidator(_whole_utc_second)]
+"""A moment in UTC, in whole seconds."""
 
 
 class _Document(BaseModel):
@@ -26,8 +39,8 @@ class _Document(BaseModel):
 class PublicKey(_Document):
     """A published key: its role, its id (SHA-256 of the SPKI DER) and the PEM itself."""
 
-    role: Literal["run", "scorer", "log"]
-    algorithm: Literal["ecdsa-p256", "ed25519"]
+    role: KeyRole
+    algorithm: KeyAlgorithm
     key_id: Sha256Hex
     pem: str
 
@@ -35,8 +48,7 @@ class PublicKey(_Document):
 class _Statement(_Document):
     sequence: int = Field(default=-1, ge=-1)
     """Position in the log, from 0; set by the ledger when it appends."""
-    at: datetime
-    """UTC, whole seconds."""
+    at: UtcSecond
 
 
 class WorkspaceCreated(_Statement):
@@ -102,8 +114,8 @@ class EditionSealed(_Statement):
     submissions: SubmissionRule
     scorer: str
     """The scorer's name and version, as `epee200 2.1`."""
-    opens: datetime
-    closes: datetime
+    opens: UtcSecond
+    closes: UtcSecond
     consumer: str | None = None
 
 

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from manifests.statements import Statement
+from orchestrator.core.entries import Entry, StoredLeaf
+from orchestrator.core.keyset import Keyset
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One leaf of the log: the statement and the exact envelope bytes that were signed."""
-
-    sequence: int
-    statement: Statement
-    envelope: bytes
-
+__all__ = ["Decide", "Entry", "Ledger", "StoredLeaf"]
 
 Decide = Callable[[Sequence[Entry]], Statement]
 """Looks at the scope's history and returns the statement to append, or raises a refusal."""
 
 
 class Ledger(Protocol):
-    """Signed statements in an RFC 6962 tree. Appending is the only way to write."""
+    """Signed statements in an RFC 6962 tree. Appending is the only way to write.
+
+    A statement that the log's own rules forbid (a second start of a run, a fourth run, an edition
+    sealed twice; see `orchestrator.core.log_state`) is refused inside the transaction.
+    """
 
     def append(self, statement: Statement) -> Entry:
         """Sign and append one statement; durable when this returns."""
@@ -35,6 +32,7 @@ class Ledger(Protocol):
         edition: str | None = None,
         team: str | None = None,
         run_id: str | None = None,
+        kind: str | None = None,
     ) -> Entry:
         """Append what `decide` returns, in one exclusive transaction.
 
@@ -52,14 +50,25 @@ class Ledger(Protocol):
     ) -> Iterator[Entry]:
         """Yield the matching entries in order; envelopes' signatures are checked on the way."""
 
+    def stored_leaves(self) -> Iterator[StoredLeaf]:
+        """Yield every leaf as it is stored, unverified, for an audit; low memory."""
+
     def size(self) -> int:
         """Return the number of leaves."""
+
+    def keyset(self) -> Keyset:
+        """Return the keys that the log has published so far."""
 
     def checkpoint(self) -> bytes:
         """Return the signed note (C2SP) over the present tree."""
 
-    def inclusion_proof(self, sequence: int) -> tuple[bytes, ...]:
-        """Return the RFC 6962 audit path of a leaf in the present tree."""
+    def node(self, level: int, index: int) -> bytes:
+        """Return the hash of a complete subtree (see `orchestrator.core.merkle`)."""
 
-    def consistency_proof(self, older_size: int) -> tuple[bytes, ...]:
-        """Return the RFC 6962 proof between an older tree and the present one."""
+    def inclusion_proof(self, sequence: int, size: int | None = None) -> tuple[bytes, ...]:
+        """Return the RFC 6962 audit path of a leaf in the tree of `size` (default: present)."""
+
+    def consistency_proof(
+        self, older_size: int, newer_size: int | None = None
+    ) -> tuple[bytes, ...]:
+        """Return the RFC 6962 proof between an older tree and a newer (default: present) one."""
