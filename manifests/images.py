@@ -43,3 +43,16 @@ class ImageIdentity(BaseModel):
     def same_content_as(self, other: ImageIdentity) -> bool:
         """Tell whether both name the same image content."""
         return (self.config_digest, self.diff_ids) == (other.config_digest, other.diff_ids)
+
+
+class ImageRemoval(BaseModel):
+    """What was seen when an image was removed: absence is attested, not proven."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gone: bool
+    """No image has the id, no listing shows it, no container was made from it."""
+    images_before: int
+    images_after: int
+    detail: str = ""
+    """What is still there, when it is not gone."""

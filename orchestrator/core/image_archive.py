@@ -16,14 +16,10 @@ from typing import assert_never
 
 from manifests.digests import oci_digest, sha256_of_chunks
 from manifests.encoding import canonical_json
+from manifests.oci import OCI_CONFIG, OCI_INDEX, OCI_LAYER, OCI_MANIFEST
 
 EPOCH = "1970-01-01T00:00:00Z"
 """The creation time in every config document: builds carry no clock."""
-
-OCI_INDEX = "application/vnd.oci.image.index.v1+json"
-OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-OCI_CONFIG = "application/vnd.oci.image.config.v1+json"
-OCI_LAYER = "application/vnd.oci.image.layer.v1.tar"
 
 _SECOND_IN_NS = 1_000_000_000
 
