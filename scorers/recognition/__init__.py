@@ -1,9 +1,9 @@
 """Recognition (Épée 200)."""
 
+from manifests.glosses import UNKNOWN
 from scorers.recognition.card import score
 from scorers.recognition.comparison import compare, gap_flag, gap_limit, within_noise
 from scorers.recognition.exam import (
-    UNKNOWN,
     ClipLabels,
     Position,
     Predictions,

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifests.errors import MalformedDocument
+from manifests.glosses import UNKNOWN, gloss_fault
 from manifests.text import escape_untrusted
-from scorers.recognition.exam import MOST_CANDIDATES, UNKNOWN, Position, Predictions
-from scorers.recognition.reference import Reference, gloss_fault
+from scorers.recognition.exam import MOST_CANDIDATES, Position, Predictions
+from scorers.recognition.reference import Reference
 
 MISSING_ID = -1
 UNKNOWN_ID = -2
@@ -101,6 +102,7 @@ def check_answers(reference: Reference, predictions: Predictions) -> None:
 
     Raise ``MalformedDocument`` as ``encode_answers`` does, but accept absent clips.
     """
+    checked = {UNKNOWN, *reference.gloss_ids}
     lengths = dict(zip(reference.clip_ids, reference.lengths.tolist(), strict=True))
     for clip_id, positions in predictions.items():
         if clip_id not in lengths:
@@ -111,7 +113,7 @@ def check_answers(reference: Reference, predictions: Predictions) -> None:
                 "answer each given segment once"
             )
         for number, position in enumerate(positions, start=1):
-            fault = _position_fault(position)
+            fault = _position_fault(position, checked)
             if fault:
                 raise MalformedDocument(f"{_place(clip_id)}, sign {number}: {fault}")
 
@@ -130,14 +132,16 @@ def _place(clip_id: str) -> str:
     return f"predictions, clip {escape_untrusted(clip_id)}"
 
 
-def _position_fault(position: Position) -> str | None:
+def _position_fault(position: Position, checked: set[str]) -> str | None:
+    """Say what is wrong with one answer; good glosses join ``checked``."""
     count = len(position.candidates)
     if not 1 <= count <= MOST_CANDIDATES:
         return f"{count} candidates; give one to {MOST_CANDIDATES}"
     for gloss in position.candidates:
-        fault = gloss_fault(gloss)
+        fault = None if gloss in checked else gloss_fault(gloss)
         if fault:
-            return f"{fault}; a gloss is one word"
+            return fault
+        checked.add(gloss)
     stated = position.confidence
     if stated is not None and not (math.isfinite(stated) and 0 <= stated <= 1):
         return f"confidence {stated}; give a number in [0, 1]"

@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 
+from manifests.glosses import UNKNOWN
 from scorers.cards import Figure
 from scorers.recognition.answers import MISSING_ID, UNKNOWN_ID, Answers
-from scorers.recognition.exam import UNKNOWN
 from scorers.recognition.macro_f1 import SignCounts
 from scorers.statistics.f1 import f1
 

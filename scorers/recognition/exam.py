@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-UNKNOWN = "UNKNOWN"
-"""The reserved answer of a model that abstains; never a label, never right."""
+from manifests.errors import MalformedDocument
 
 MOST_CANDIDATES = 3
 
@@ -43,7 +42,8 @@ class RecognitionParameters:
 
     ``resamples`` clip bootstraps are drawn from PCG64(``seed``). Sentences of ``length_tail``
     positions or more share one bin of top-1 by length. ``held_out_signer`` names the person who
-    is absent from public data, if the exam has one.
+    is absent from public data, if the exam has one. Raise ``MalformedDocument`` for a number
+    that is out of bounds.
     """
 
     scorer_name: str = "epee200"
@@ -53,3 +53,10 @@ class RecognitionParameters:
     held_out_signer: str | None = None
     labels_version: str = "labels-v1"
     length_tail: int = 10
+
+    def __post_init__(self) -> None:
+        least = {"resamples": 2, "seed": 0, "length_tail": 1}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if value < bound:
+                raise MalformedDocument(f"scorer: {name} is {value}; give {bound} or more")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifests.errors import MalformedDocument
+from manifests.glosses import label_gloss_fault
 from manifests.text import escape_untrusted
-from scorers.recognition.exam import UNKNOWN, ClipLabels
+from scorers.recognition.exam import ClipLabels
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,13 @@ def encode_labels(labels: Sequence[ClipLabels], vocabulary: Sequence[str]) -> Re
     """Check labels and vocabulary and turn them into arrays.
 
     Neither the order of the clips nor that of the vocabulary changes the result. Raise
-    ``MalformedDocument`` for no labels, a repeated clip or gloss, and a gloss that is empty,
-    holds whitespace or is the reserved UNKNOWN.
+    ``MalformedDocument`` for no labels, a repeated clip or scored gloss, and what is no gloss.
     """
     clips = sorted(labels, key=lambda clip: clip.clip_id)
     _refuse_repeated_clips([clip.clip_id for clip in clips])
     gloss_ids = _vocabulary_ids(vocabulary)
     vocabulary_size = len(gloss_ids)
-    for gloss in sorted(set(_checked_glosses(clips))):
+    for gloss in sorted(_label_glosses(clips)):
         gloss_ids.setdefault(gloss, len(gloss_ids))
     lengths = np.array([len(clip.glosses) for clip in clips], dtype=np.int64)
     return Reference(
@@ -75,15 +75,6 @@ def encode_labels(labels: Sequence[ClipLabels], vocabulary: Sequence[str]) -> Re
         clip=np.repeat(np.arange(len(clips)), lengths),
         label=np.array([gloss_ids[g] for clip in clips for g in clip.glosses], dtype=np.int64),
     )
-
-
-def gloss_fault(gloss: str) -> str | None:
-    """Say what is wrong with a gloss, if anything: it must be one word without whitespace."""
-    if not gloss:
-        return "an empty gloss"
-    if gloss.split() != [gloss]:
-        return f"whitespace in the gloss '{escape_untrusted(gloss)}'"
-    return None
 
 
 def _refuse_repeated_clips(sorted_ids: list[str]) -> None:
@@ -98,28 +89,25 @@ def _refuse_repeated_clips(sorted_ids: list[str]) -> None:
 def _vocabulary_ids(vocabulary: Sequence[str]) -> dict[str, int]:
     ids: dict[str, int] = {}
     for gloss in sorted(vocabulary):
-        fault = gloss_fault(gloss) or _reserved(gloss)
+        fault = label_gloss_fault(gloss)
         if gloss in ids:
-            fault = f"the gloss {escape_untrusted(gloss)} stands twice"
+            fault = f"the gloss {escape_untrusted(gloss)} stands twice; list each one once"
         if fault:
-            raise MalformedDocument(f"vocabulary: {fault}; list each scored gloss once")
+            raise MalformedDocument(f"vocabulary: {fault}")
         ids[gloss] = len(ids)
     if not ids:
         raise MalformedDocument("vocabulary: empty; list one or more scored glosses")
     return ids
 
 
-def _checked_glosses(clips: Sequence[ClipLabels]) -> Iterator[str]:
+def _label_glosses(clips: Sequence[ClipLabels]) -> set[str]:
+    """Return the distinct labels; each is checked where it first stands."""
+    seen: set[str] = set()
     for clip in clips:
         for place, gloss in enumerate(clip.glosses, start=1):
-            fault = gloss_fault(gloss) or _reserved(gloss)
+            fault = None if gloss in seen else label_gloss_fault(gloss)
             if fault:
                 shown = escape_untrusted(clip.clip_id)
-                raise MalformedDocument(
-                    f"labels, clip {shown}, position {place}: {fault}; write one gloss a position"
-                )
-            yield gloss
-
-
-def _reserved(gloss: str) -> str | None:
-    return f"{UNKNOWN} is reserved for answers" if gloss == UNKNOWN else None
+                raise MalformedDocument(f"labels, clip {shown}, position {place}: {fault}")
+            seen.add(gloss)
+    return seen

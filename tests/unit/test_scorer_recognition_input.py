@@ -27,9 +27,11 @@ FEW = RecognitionParameters(resamples=10)
         ({"\x1b[2J": ()}, r"clip \\x1b\[2J: the exam has no such clip"),
         ({"0001": (Position(("YOU",)), Position(()))}, "clip 0001, sign 2: 0 candidates"),
         ({"0001": (Position(("A", "B", "C", "D")),)}, "clip 0001, sign 1: 4 candidates"),
-        ({"0001": (Position(("NOT ME",)),)}, "sign 1: whitespace in the gloss 'NOT ME'"),
-        ({"0001": (Position(("YOU\n",)),)}, r"sign 1: whitespace in the gloss 'YOU\\n'"),
-        ({"0001": (Position(("",)),)}, "sign 1: an empty gloss"),
+        ({"0001": (Position(("NOT ME",)),)}, "sign 1: a gloss holds whitespace"),
+        ({"0001": (Position(("YOU\n",)),)}, "sign 1: a gloss holds whitespace"),
+        ({"0001": (Position(("X" * 65,)),)}, "sign 1: a gloss has 65 characters"),
+        ({"0001": (Position(("YOU", "\u202e")),)}, r"sign 1: a gloss holds the character U\+202E"),
+        ({"0001": (Position(("",)),)}, "sign 1: a gloss is empty"),
         ({"0001": (Position(("YOU",), float("nan")),)}, r"sign 1: confidence nan; .*\[0, 1\]"),
         ({"0001": (Position(("YOU",), float("inf")),)}, "sign 1: confidence inf"),
         ({"0001": (Position(("YOU",), 1.01),)}, "sign 1: confidence 1.01"),
@@ -54,8 +56,8 @@ def test_a_malformed_run_is_refused_even_when_it_is_incomplete() -> None:
         ([], "no clip at all"),
         ([LABELS[0], LABELS[0]], "clip 0001: labelled twice"),
         ([ClipLabels("1", "A", ("YOU", "UNKNOWN"))], "clip 1, position 2: UNKNOWN is reserved"),
-        ([ClipLabels("1", "A", ("TWO WORDS",))], "clip 1, position 1: whitespace"),
-        ([ClipLabels("1", "A", ("",))], "clip 1, position 1: an empty gloss"),
+        ([ClipLabels("1", "A", ("TWO WORDS",))], "clip 1, position 1: a gloss holds whitespace"),
+        ([ClipLabels("1", "A", ("",))], "clip 1, position 1: a gloss is empty"),
     ],
 )
 def test_labels_that_break_their_format_are_refused(labels: list[ClipLabels], message: str) -> None:
@@ -69,7 +71,7 @@ def test_labels_that_break_their_format_are_refused(labels: list[ClipLabels], me
         ([], "vocabulary: empty"),
         (["YOU", "YOU"], "the gloss YOU stands twice"),
         (["UNKNOWN"], "UNKNOWN is reserved"),
-        (["A B"], "whitespace in the gloss"),
+        (["A B"], "vocabulary: a gloss holds whitespace"),
     ],
 )
 def test_a_vocabulary_that_breaks_its_format_is_refused(
@@ -92,3 +94,9 @@ def test_incomplete_runs_are_not_compared() -> None:
 def test_runs_without_a_scored_label_are_not_compared() -> None:
     with pytest.raises(MalformedDocument, match="no label is in the scored vocabulary"):
         compare(LABELS, GOOD, GOOD, ("ELSE",), FEW)
+
+
+@pytest.mark.parametrize(("name", "value"), [("resamples", 1), ("seed", -1), ("length_tail", 0)])
+def test_parameters_out_of_bounds_are_refused(name: str, value: int) -> None:
+    with pytest.raises(MalformedDocument, match=f"scorer: {name} is {value}; give"):
+        RecognitionParameters(**{name: value})  # type: ignore[arg-type] # one of three integers
