@@ -68,10 +68,12 @@ def planar_costs(hypothesis: Frames, reference: Frames) -> FloatArray:
     has_y, has_x = moved.present.astype(np.float64), target.present.astype(np.float64)
     common = has_y @ has_x.T
     counts = np.maximum(common, 1.0)
-    mean_y, mean_x = (y @ has_x.T) / counts, (has_y @ x.T) / counts
+    y_sums = np.stack([y.real, y.imag, np.abs(y) ** 2]) @ has_x.T
+    x_sums = has_y @ np.stack([x.real.T, x.imag.T])
+    mean_y, energy = (y_sums[0] + 1j * y_sums[1]) / counts, y_sums[2]
+    mean_x = (x_sums[0] + 1j * x_sums[1]) / counts
     covariance = y.conj() @ x.T - counts * mean_y.conj() * mean_x
-    energy = (np.abs(y) ** 2) @ has_x.T
-    variance = energy - counts * np.abs(mean_y) ** 2
+    variance = energy - counts * (mean_y.real**2 + mean_y.imag**2)
     factor = np.divide(
         covariance, variance, out=np.zeros_like(covariance), where=variance > energy * COLLAPSED
     )
@@ -86,31 +88,35 @@ def _complex(frames: Frames) -> NDArray[np.complex128]:
 def _planar_errors(
     moved: Frames, target: Frames, factor: NDArray[np.complex128], shift: NDArray[np.complex128]
 ) -> FloatArray:
-    """Sum |x - factor y - shift| over the common points of every pair.
+    """Sum |factor y + shift - x| over the common points of every pair.
 
-    One hypothesis frame at a time against all reference frames, in real arithmetic: the buffers
-    (reference frames, points) stay in the processor's cache.
+    One hypothesis frame at a time against all reference frames, so that the buffers stay in the
+    processor's cache. Real parts stand above imaginary ones, (2 x reference frames, points), and
+    one product with the rows (y real, y imaginary, 1) places a frame on every reference frame.
     """
-    x_real, x_imaginary = (np.ascontiguousarray(target.coordinates[..., d]) for d in range(2))
+    places = np.stack(
+        [
+            np.concatenate([factor.real, factor.imag], axis=1),
+            np.concatenate([-factor.imag, factor.real], axis=1),
+            np.concatenate([shift.real, shift.imag], axis=1),
+        ],
+        axis=2,
+    )
+    x = np.concatenate([target.coordinates[..., 0], target.coordinates[..., 1]])
     has_y, has_x = moved.present.astype(np.float64), target.present.astype(np.float64)
-    real, imaginary, product = (np.empty_like(x_real) for _ in range(3))
-    sums = np.empty(factor.shape)
-    for i, (y_real, y_imaginary) in enumerate(moved.coordinates.transpose(0, 2, 1)):
-        a, b = factor[i].real[:, None], factor[i].imag[:, None]
-        np.multiply(a, y_real, out=real)
-        real -= np.multiply(b, y_imaginary, out=product)
-        real += shift[i].real[:, None]
-        real -= x_real
-        np.multiply(a, y_imaginary, out=imaginary)
-        imaginary += np.multiply(b, y_real, out=product)
-        imaginary += shift[i].imag[:, None]
-        imaginary -= x_imaginary
-        real *= real
-        imaginary *= imaginary
-        real += imaginary
-        np.sqrt(real, out=real)
-        real *= has_x
-        np.matmul(real, has_y[i], out=sums[i])
+    half, points = has_x.shape
+    rows = np.ones((3, points))
+    placed, sums = np.empty_like(x), np.empty(factor.shape)
+    squared = placed[:half]
+    for i, frame in enumerate(moved.coordinates):
+        rows[:2] = frame.T
+        np.matmul(places[i], rows, out=placed)
+        placed -= x
+        placed *= placed
+        squared += placed[half:]
+        np.sqrt(squared, out=squared)
+        squared *= has_x
+        np.matmul(squared, has_y[i], out=sums[i])
     return sums
 
 
