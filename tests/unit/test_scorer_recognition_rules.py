@@ -50,6 +50,10 @@ def test_a_gloss_with_an_underscore_is_one_bleu_token() -> None:
     assert found["bleu1"] == 0.5  # three of four tokens would match if "_" split the gloss
 
 
+def test_a_gloss_said_more_often_than_it_stands_in_the_clip_matches_only_so_often() -> None:
+    assert public(one_clip("YOU I OLD A", said(*["YOU"] * 4)))["bleu1"] == 0.25
+
+
 def test_an_answer_outside_the_vocabulary_adds_no_class_and_no_false_positive() -> None:
     card = one_clip("YOU I", said("YOU", "TREE"))
     assert public(card)["macro_f1"] == 0.5
