@@ -195,7 +195,7 @@ def _of_track(edition: Edition) -> list[tuple[str, str]]:
     signet_only = edition.scorer.gate_threshold is not None or edition.scorer.derangement_key
     rules = [
         (edition.scorer.name != scorer, "scorer.name", f"the scorer of {track} is {scorer}"),
-        (track == "recognition" and not edition.vocabulary, "vocabulary", "recognition needs one"),
+        (track != "translation" and not edition.vocabulary, "vocabulary", f"{track} needs one"),
         (
             track == "translation" and edition.vocabulary is not None,
             "vocabulary",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Generic, TypeVar
+
+import numpy as np
 
 from manifests.encoding import Json, parse_json_object
 from manifests.errors import MalformedDocument
@@ -18,6 +19,7 @@ Entry = TypeVar("Entry")
 MIB = 1024 * 1024
 
 _CLIP_ID = re.compile(rb'"clip_id"\s*:\s*"([A-Za-z0-9_-]{1,64})"')
+_JSON_PLACE = re.compile(r":? ?(?:starting at)?: line 1 column ([0-9]+) \(char [0-9]+\)\Z")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -125,6 +127,7 @@ class _Walk(Generic[Entry]):
         self.problems: list[PredictionProblem] = []
         self._entries: dict[str, Entry] = {}
         self._seen: dict[str, int] = {}
+        self._mentioned: set[str] = set()
         self._source, self._clips = source, clips
         self._read_entry, self._limits = read_entry, limits
 
@@ -138,6 +141,8 @@ class _Walk(Generic[Entry]):
         except EntryFault as fault:
             shown = clip_id or _clip_id_within(line)
             named = f", clip {shown}" if shown else ""
+            if shown:
+                self._mentioned.add(shown)
             message = f"{self._source}:{number}{named}: {fault}"
             self.problems.append(PredictionProblem(fault.kind, shown, number, message))
 
@@ -154,7 +159,7 @@ class _Walk(Generic[Entry]):
         try:
             return parse_json_object(line, source=place)
         except MalformedDocument as error:
-            fact = str(error).removeprefix(f"{place}: ")
+            fact = _JSON_PLACE.sub(r" at column \1", str(error).removeprefix(f"{place}: "))
             raise EntryFault(ProblemKind.NOT_JSON, fact) from error
 
     def _clip_id(self, number: int, document: dict[str, Json]) -> str:
@@ -175,7 +180,7 @@ class _Walk(Generic[Entry]):
 
     def note_missing(self) -> None:
         """Record, as one problem, that clips of the exam have no line."""
-        missing = sorted(self._clips.keys() - self._seen.keys())
+        missing = sorted(self._clips.keys() - self._seen.keys() - self._mentioned)
         if missing:
             message = (
                 f"{self._source}: {len(missing)} of {len(self._clips)} clips have no line, the "
@@ -199,7 +204,9 @@ def _clip_id_within(line: bytes) -> str | None:
 def _depth(line: bytes) -> int:
     """Return how deep brackets nest in `line`, those inside strings left out."""
     brackets = _STRING.sub(b"", line).translate(None, delete=_ALL_BUT_BRACKETS)
-    return max(accumulate(1 if byte in b"[{" else -1 for byte in brackets), default=0)
+    codes = np.frombuffer(brackets, dtype=np.uint8)
+    steps = np.where((codes == ord("[")) | (codes == ord("{")), 1, -1)
+    return int(steps.cumsum().max(initial=0))
 
 
 def check_fields(document: Mapping[str, Json], *, required: str, optional: str = "") -> None:
