@@ -8,11 +8,11 @@ import sys
 from types import FrameType
 
 from manifests.errors import PisteError
-from orchestrator.cli import certification, entrant, organizer
+from orchestrator.cli import scoring
 from orchestrator.cli.app import app
 
 EXIT_INTERRUPTED = 130
-COMMAND_MODULES = (organizer, certification, entrant)
+COMMAND_MODULES = (scoring,)
 
 
 class Interrupted(KeyboardInterrupt):
