@@ -179,15 +179,20 @@ class WorkspaceFiles:
         self.remove(f"intake/{name}{_INTENT_SUFFIX}")
 
     @contextmanager
-    def stage_edition(self, edition: str) -> Iterator[StagedFolder]:
-        """Hold the edition's lock and stage its folder, which is empty at first."""
-        staged = StagedFolder(self.path("editions"), edition)
+    def lock_edition(self, edition: str) -> Iterator[None]:
+        """Hold the edition's lock."""
         with try_lock(self._lock("edition", edition)) as held:
             if not held:
                 raise RefusedByPolicy(
-                    f"edition {edition}: another process is sealing it; let it end"
+                    f"edition {edition}: another process is at work on it; let it end"
                 )
-            yield staged
+            yield
+
+    @contextmanager
+    def stage_edition(self, edition: str) -> Iterator[StagedFolder]:
+        """Hold the edition's lock and stage its folder."""
+        with self.lock_edition(edition):
+            yield StagedFolder(self.path("editions"), edition)
 
     def abandoned_editions(self) -> Iterator[StagedFolder]:
         """Yield each staged folder whose process is gone, under its lock."""

@@ -126,6 +126,14 @@ class WorkspaceStore(Protocol):
     def remove_intent(self, name: str) -> None:
         """Remove an intent; an absent one is fine."""
 
+    def lock_edition(self, edition: str) -> AbstractContextManager[None]:
+        """Hold the edition's lock: nobody else on this host adds to its folder.
+
+        Raises:
+            RefusedByPolicy: another process holds it.
+
+        """
+
     def stage_edition(self, edition: str) -> AbstractContextManager[StagedEdition]:
         """Hold the edition's lock and stage its folder, which is empty at first.
 

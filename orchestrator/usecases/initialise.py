@@ -14,19 +14,11 @@ from orchestrator.core.seal_documents import (
     encode_recipients,
 )
 from orchestrator.ports.clock import Clock
-from orchestrator.ports.ledger import Ledger
 from orchestrator.ports.sealing import Purpose
+from orchestrator.ports.signing import SigningKeys
 from orchestrator.ports.store import StagedWorkspace
 
 RECIPIENTS_FILE = "keys/recipients.json"
-
-
-@dataclass(frozen=True, slots=True)
-class NewLedger:
-    """An empty ledger in the staged workspace, and the public halves of the keys made with it."""
-
-    ledger: Ledger
-    keys: tuple[PublicKey, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +26,10 @@ class WorkspaceMakers:
     """How the parts of a workspace are made."""
 
     stage: Callable[[Path], AbstractContextManager[StagedWorkspace]]
-    create_ledger: Callable[[Path, str], AbstractContextManager[NewLedger]]
-    """Makes signing keys and ledger below the staged folder, for the log of this origin; closes
-    them at the end."""
+    create_signing_keys: Callable[[Path], SigningKeys]
+    """Makes the private keys in this folder, which is empty."""
+    create_ledger: Callable[[Path, WorkspaceCreated, SigningKeys], None]
+    """Makes the ledger below this folder, its first statement the given one, and closes it."""
     generate_identity: Callable[[], tuple[bytes, str]]
     """Returns an age identity file's bytes and its recipient."""
     clock: Clock
@@ -64,11 +57,11 @@ def initialise(root: Path, *, origin: str, make: WorkspaceMakers) -> Initialised
         if staged.is_complete:
             staged.publish()
             return Initialised(root=root, keys=(), completed_earlier=True)
+        signing = make.create_signing_keys(staged.root / "keys")
+        keys = signing.held()
+        created = WorkspaceCreated(at=make.clock.now(), origin=origin, keys=keys)
+        make.create_ledger(staged.root, created, signing)
         _add_identities(staged, make)
-        with make.create_ledger(staged.root, origin) as new:
-            created = WorkspaceCreated(at=make.clock.now(), origin=origin, keys=new.keys)
-            new.ledger.append(created)
-            keys = new.keys
         staged.publish()
     return Initialised(root=root, keys=keys, completed_earlier=False)
 
