@@ -14,9 +14,7 @@ from manifests.names import EditionName
 from manifests.statements import LabelsCommitment, PublicKey
 from manifests.text import escape_untrusted
 
-AgeRecipient = Annotated[
-    str, StringConstraints(pattern=r"\Aage1[02-9ac-hj-np-z]{58}\Z", max_length=62)
-]
+AgeRecipient = Annotated[str, StringConstraints(pattern=r"^age1[02-9ac-hj-np-z]{58}$")]
 """An age X25519 recipient: public, safe to print."""
 
 
