@@ -34,10 +34,20 @@ Dimensions = Literal["xy", "xyz"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseParameters:
-    """What the pose figure depends on; ``reference_error`` is e_ref, greater than 0."""
+    """What the pose figure depends on; ``reference_error`` is e_ref.
+
+    Raise ``MalformedDocument`` for an e_ref that is not above 0 and for other dimensions.
+    """
 
     dimensions: Dimensions = "xy"
     reference_error: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the bounds."""
+        if self.dimensions not in {"xy", "xyz"}:
+            raise MalformedDocument(f"pose dimensions {self.dimensions!r} are not 'xy' or 'xyz'")
+        if not 0 < self.reference_error < float("inf"):
+            raise MalformedDocument(f"pose reference error {self.reference_error} is not above 0")
 
 
 class LazyPoses(Mapping[str, PoseArray]):
