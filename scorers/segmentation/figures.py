@@ -97,18 +97,18 @@ def reason_undefined(figure: Figure) -> str:
     return "nothing is annotated and nothing is predicted"
 
 
-def trapezoid_weights(percents: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return the weights of U(t) in the trapezoid area divided by the grid's width.
+def trapezoid_weights(percents: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return whole weights of U(t): their weighted mean is the trapezoid area over the width.
 
     A grid of one threshold has weight 1: the area is then U at that threshold.
     """
     if len(percents) == 1:
-        return np.ones(1)
-    steps = np.diff(np.array(percents, np.float64))
-    halves = np.zeros(len(percents))
-    halves[:-1] += steps / 2
-    halves[1:] += steps / 2
-    return np.asarray(halves / (percents[-1] - percents[0]), np.float64)
+        return np.ones(1, np.int64)
+    steps = np.diff(np.array(percents, np.int64))
+    weights = np.zeros(len(percents), np.int64)
+    weights[:-1] += steps
+    weights[1:] += steps
+    return weights
 
 
 def _ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -117,8 +117,9 @@ def _ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np
 
 
 def _auc_ru(counts: Counts, parameters: SegmentationParameters) -> NDArray[np.float64]:
-    area = (counts["utility_hits"] * trapezoid_weights(parameters.utility_percent)).sum(axis=1)
-    return _ratio(area, counts.one("iv_references"))
+    weights = trapezoid_weights(parameters.utility_percent)
+    area = (counts["utility_hits"] * weights).sum(axis=1)
+    return _ratio(area, weights.sum() * counts.one("iv_references"))
 
 
 def _wer_all(counts: Counts, _: SegmentationParameters) -> NDArray[np.float64]:
