@@ -33,7 +33,7 @@ UtcSecond = Annotated[datetime, AfterValidator(_whole_utc_second)]
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class PublicKey(_Document):

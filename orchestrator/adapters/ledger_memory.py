@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.stored_ledger import LedgerTransaction, StoredLedger, begin_log
+from orchestrator.adapters.ledger_append import begin_log
+from orchestrator.adapters.ledger_store import LedgerTransaction
+from orchestrator.adapters.stored_ledger import StoredLedger
 from orchestrator.core.entries import Scope, StoredLeaf
 from orchestrator.core.merkle import Node
 from orchestrator.ports.signing import SigningKeys

@@ -14,9 +14,11 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.statements import WorkspaceCreated
+from orchestrator.adapters.ledger_append import begin_log
 from orchestrator.adapters.ledger_sql_errors import BUSY_TIMEOUT_S, ledger_errors
 from orchestrator.adapters.ledger_sql_schema import HEAD, LEAF, METADATA, NODE, SCHEMA_VERSION
-from orchestrator.adapters.stored_ledger import LedgerTransaction, StoredLedger, begin_log
+from orchestrator.adapters.ledger_store import LedgerTransaction
+from orchestrator.adapters.stored_ledger import StoredLedger
 from orchestrator.core.entries import Scope, StoredLeaf
 from orchestrator.core.merkle import Node
 from orchestrator.ports.signing import SigningKeys
@@ -178,6 +180,11 @@ def open_sql_ledger(where: Path | str, *, keys: SigningKeys | None = None) -> St
     store = _store(where, mode="rw" if keys else "ro")
     _require_ledger(store)
     return StoredLedger(store, keys=keys or SigningKeys())
+
+
+def sqlite_store(path: Path) -> SqlLedgerStore:
+    """Return the store in an existing SQLite file, for reading and writing."""
+    return SqlLedgerStore(_sqlite_engine(path, mode="rw"), place=str(path))
 
 
 def _claim_file(path: Path) -> None:
