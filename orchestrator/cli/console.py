@@ -12,3 +12,8 @@ def print_json(document: Mapping[str, object]) -> None:
     """Write the command's one JSON document to stdout."""
     sys.stdout.buffer.write(readable_json(document))
     sys.stdout.flush()
+
+
+def say(text: str) -> None:
+    """Write one line of a command's result to stdout."""
+    sys.stdout.write(text + "\n")

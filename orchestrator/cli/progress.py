@@ -21,7 +21,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from orchestrator.ports.reporter import Reporter, Step
+from orchestrator.ports.reporter import Reporter, SilentReporter, Step
 
 
 class AmountColumn(ProgressColumn):
@@ -95,14 +95,28 @@ class LineReporter:
         self.note(f"warning: {text}")
 
 
+class WarningReporter(SilentReporter):
+    """Shows warnings alone."""
+
+    def warn(self, text: str) -> None:
+        """Write a warning to stderr."""
+        sys.stderr.write(f"warning: {text}\n")
+
+
 def stderr_console() -> Console:
     """Return a console on stderr; rich honours NO_COLOR and TERM itself."""
     return Console(stderr=True, highlight=False)
 
 
 @contextmanager
-def shown_progress() -> Iterator[Reporter]:
-    """Yield the reporter that fits where stderr goes, and tidy the display up at the end."""
+def shown_progress(*, quiet: bool = False) -> Iterator[Reporter]:
+    """Yield the reporter that fits where stderr goes, and tidy the display up at the end.
+
+    `quiet` is for --json: warnings alone are shown.
+    """
+    if quiet:
+        yield WarningReporter()
+        return
     console = stderr_console()
     if not console.is_terminal or os.environ.get("TERM") == "dumb":
         yield LineReporter()

@@ -1,0 +1,23 @@
+"""An open workspace: the ports that most use cases need, in one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orchestrator.ports.clock import Clock
+from orchestrator.ports.ledger import Ledger
+from orchestrator.ports.sealing import Keyring, Sealer
+from orchestrator.ports.signing import SigningKeys
+from orchestrator.ports.store import WorkspaceStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """One organizer's folder, ledger and keys."""
+
+    store: WorkspaceStore
+    ledger: Ledger
+    keyring: Keyring
+    sealer: Sealer
+    signing: SigningKeys
+    clock: Clock
