@@ -35,8 +35,8 @@ COLUMNS = 34
 class Measurement:
     """A run's additive statistics, each (clips, 34), against true and deranged references.
 
-    ``segment_bleurt`` and ``segment_pose`` (clips,) are NaN where there is none.
-    ``deranged_bleurt`` tells whether the deranged table's BLEURT columns are filled.
+    ``segment_bleurt`` and ``segment_pose`` (clips,) are NaN where there is none;
+    ``checkpoint`` holds name and digest of the BLEURT checkpoint.
     """
 
     corpus: Corpus
@@ -45,8 +45,6 @@ class Measurement:
     segment_bleurt: FloatArray
     segment_pose: FloatArray
     checkpoint: tuple[str, str] | None
-    deranged_bleurt: bool
-    poses_given: bool
 
 
 def measure(
@@ -79,8 +77,6 @@ def measure(
         segment_bleurt=segment_bleurt,
         segment_pose=segment_pose,
         checkpoint=(bleurt.checkpoint_name, bleurt.checkpoint_sha256) if bleurt else None,
-        deranged_bleurt=bleurt is not None and bleurt.deranged is not None,
-        poses_given=poses is not None,
     )
 
 
