@@ -104,7 +104,8 @@ def trapezoid_weights(percents: tuple[int, ...]) -> NDArray[np.int64]:
     """
     if len(percents) == 1:
         return np.ones(1, np.int64)
-    steps = np.diff(np.array(percents, np.int64))
+    grid = np.array(percents, np.int64)
+    steps = grid[1:] - grid[:-1]
     weights = np.zeros(len(percents), np.int64)
     weights[:-1] += steps
     weights[1:] += steps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,9 @@ def align(reference: str, hypothesis: str) -> tuple[int, int, int]:
     surplus = len(hypothesis) - len(reference)
     if len(operations) == abs(surplus):
         return 0, max(-surplus, 0), max(surplus, 0)
-    deletions = sum(tag == "delete" for tag, _, _ in operations.as_list())
+    deletions = 0
+    for tag, _, _ in operations.as_list():
+        deletions += tag == "delete"
     insertions = deletions + surplus
     return len(operations) - deletions - insertions, deletions, insertions
 
@@ -38,15 +40,23 @@ def word_errors(
     """
     if len(references) != len(hypotheses):
         raise ValueError(f"{len(references)} references but {len(hypotheses)} hypotheses")
-    token_of: dict[str, str] = {}
-    pairs = zip(references, hypotheses, strict=True)
-    errors = [align(_as_text(r, token_of), _as_text(h, token_of)) for r, h in pairs]
+    code_of = _CodePoints().__getitem__
+    errors = [
+        align("".join(map(code_of, reference)), "".join(map(code_of, hypothesis)))
+        for reference, hypothesis in zip(references, hypotheses, strict=True)
+    ]
+    if not errors:
+        return 0, 0, 0, 0
     substitutions, deletions, insertions = (sum(column) for column in zip(*errors, strict=True))
     return substitutions, deletions, insertions, sum(map(len, references))
 
 
-def _as_text(glosses: Iterable[str], token_of: dict[str, str]) -> str:
-    return "".join([token_of.setdefault(gloss, chr(len(token_of))) for gloss in glosses])
+class _CodePoints(dict[str, str]):
+    """Give each new gloss the next code point, so that one character is one token."""
+
+    def __missing__(self, gloss: str) -> str:
+        self[gloss] = code = chr(len(self))
+        return code
 
 
 def sequence_counts(corpus: Corpus, pairs: Pairs) -> Counts:

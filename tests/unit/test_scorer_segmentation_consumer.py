@@ -273,6 +273,7 @@ def slow_distance(reference: list[str], hypothesis: list[str]) -> int:
 def test_pairs_of_unequal_number_are_refused_not_truncated() -> None:
     with pytest.raises(ValueError, match="2 references but 1 hypotheses"):
         word_errors([["A"], ["B"]], [["A"]])
+    assert word_errors([], []) == (0, 0, 0, 0)
 
 
 confidences = st.lists(st.sampled_from([0.0, 0.2, 0.2, 0.5, 0.9, 1.0]), min_size=1, max_size=40)
