@@ -144,7 +144,8 @@ def _find_in_oci_layout(contents: ArchiveContents, wanted: Platform) -> FoundIma
                 manifest_digest=child.digest,
                 index_digest=index_digest,
             )
-        index, index_digest, place = document, index_digest or child.digest, child.digest
+        index, index_digest = document, index_digest or child.digest
+        place = f"{contents.source.name}: {child.digest}"
     raise MalformedDocument(f"{place}: more than {DEEPEST_INDEX} indexes inside one another")
 
 
