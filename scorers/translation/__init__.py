@@ -15,6 +15,7 @@ from scorers.translation.leadership import LeadershipDecision, RankedFigure, cha
 from scorers.translation.measurement import Measurement, measure
 from scorers.translation.parameters import GateMetric, TranslationParameters
 from scorers.translation.pose import LazyPoses, PoseParameters, Poses
+from scorers.translation.pose_calibration import calibrated_reference_error
 
 __all__ = [
     "GateMetric",
@@ -28,6 +29,7 @@ __all__ = [
     "Slice",
     "TranslationLabel",
     "TranslationParameters",
+    "calibrated_reference_error",
     "card",
     "challenge",
     "compare",

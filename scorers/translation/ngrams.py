@@ -87,8 +87,6 @@ def _packed(
                 codes, bound = _ranks(codes)
             codes = codes[:-1] * alphabet + symbols[order - 1 :] if codes.size else codes
             bound *= alphabet
-        if bound * max(owners_bound, 1) > _KEY_LIMIT:
-            codes, bound = _ranks(codes)
         whole = owner_of[: codes.size] == owner_of[owner_of.size - codes.size :]
         yield owner_of[: codes.size][whole], codes[whole], bound
 

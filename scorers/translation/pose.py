@@ -8,6 +8,7 @@ choices (scoring notes, 1.2): each is a parameter that the scorer string names.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -95,6 +96,14 @@ def clip_pose_score(clip_id: str, poses: Poses, parameters: PoseParameters) -> f
     A hypothesis that is absent or has no frames scores 0. Raise ``MalformedDocument``, naming
     the clip, for a wrong shape or a number that is not finite.
     """
+    error = clip_pose_error(clip_id, poses, parameters.dimensions)
+    if error is None:
+        return None
+    return float(np.clip(1.0 - error / parameters.reference_error, 0.0, 1.0))
+
+
+def clip_pose_error(clip_id: str, poses: Poses, dimensions: Dimensions) -> float | None:
+    """Return a clip's e; infinity without a hypothesis, None where the reference shows no pose."""
     if clip_id not in poses.reference:
         return None
     size = poses.frame_sizes.get(clip_id)
@@ -103,12 +112,11 @@ def clip_pose_score(clip_id: str, poses: Poses, parameters: PoseParameters) -> f
     if reference.present.shape[0] == 0:
         return None
     if clip_id not in poses.hypothesis:
-        return 0.0
+        return math.inf
     hypothesis = _frames(poses.hypothesis[clip_id], clip_id, "pose", size)
     if hypothesis.present.shape[0] == 0:
-        return 0.0
-    error = pose_error(hypothesis, reference, parameters.dimensions)
-    return float(np.clip(1.0 - error / parameters.reference_error, 0.0, 1.0))
+        return math.inf
+    return pose_error(hypothesis, reference, dimensions)
 
 
 def pose_error(hypothesis: Frames, reference: Frames, dimensions: Dimensions = "xy") -> float:

@@ -152,3 +152,17 @@ def test_lazy_poses_read_a_clip_only_when_it_is_scored() -> None:
     assert read == ["a", "a"]
     with pytest.raises(KeyError):
         poses["c"]
+
+
+def test_a_frame_without_extent_is_refused() -> None:
+    clips = {"a": keypoints(1)}
+    poses = Poses(hypothesis=clips, reference=clips, frame_sizes={"a": (0, 1080)})
+    with pytest.raises(MalformedDocument, match="clip a: the reference pose has a frame of"):
+        clip_pose_score("a", poses, DEFAULT)
+
+
+def test_pose_parameters_out_of_their_bounds_are_refused() -> None:
+    with pytest.raises(MalformedDocument, match="not above 0"):
+        PoseParameters(reference_error=0.0)
+    with pytest.raises(MalformedDocument, match="not 'xy' or 'xyz'"):
+        PoseParameters(dimensions="yz")  # type: ignore[arg-type]
