@@ -88,7 +88,7 @@ def _entry(clip_id: str, document: dict[str, Json]) -> TranslationPrediction:
         fact = f"the text has {len(folded)} characters; at most {MAX_TEXT_CHARACTERS} are allowed"
         raise EntryFault(ProblemKind.BAD_TEXT, fact)
     for character in folded:
-        if unicodedata.category(character) in {"Cc", "Cs", "Cn"}:
+        if unicodedata.category(character) in {"Cc", "Cs"}:
             fact = f"the text holds the character U+{ord(character):04X}; leave it out"
             raise EntryFault(ProblemKind.BAD_TEXT, fact)
     return TranslationPrediction(clip_id, folded)
