@@ -27,7 +27,7 @@ _ENGINE_DEFAULTS: Final[Mapping[str, tuple[object, ...]]] = {
 }
 """What an engine fills in for a field that was not asked for, beside nothing."""
 
-_NOTHING: Final = (None, "", 0, [], {})
+_NOTHING: Final[tuple[object, ...]] = (None, "", 0, [], {})
 
 _OWN_CONFIG: Final = (
     "User",

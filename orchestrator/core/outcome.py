@@ -39,6 +39,7 @@ class ExecutionFacts:
     deadline_fired: bool = False
     out_of_memory: bool = False
     engine_lost: bool = False
+    engine_error: bool = False
     holder_lost: bool = False
     input_changed: bool = False
     gpu_lost: bool = False
@@ -75,13 +76,14 @@ def _exit_diagnostic(code: int | None) -> Diagnostic:
 
 def _platform_diagnostics(facts: ExecutionFacts) -> tuple[Diagnostic, ...]:
     unexplained = facts.exit_code is None and facts.start_failure is None and not facts.engine_lost
+    refused = facts.engine_error or facts.start_failure is StartFailure.ENGINE
     signs = {
         Diagnostic.ENGINE_LOST: facts.engine_lost,
         Diagnostic.HOLDER_LOST: facts.holder_lost,
         Diagnostic.INPUT_CHANGED: facts.input_changed,
         Diagnostic.GPU_LOST: facts.gpu_lost,
         Diagnostic.GPU_UNAVAILABLE: facts.start_failure is StartFailure.GPU,
-        Diagnostic.ENGINE_ERROR: facts.start_failure is StartFailure.ENGINE or unexplained,
+        Diagnostic.ENGINE_ERROR: refused or unexplained,
     }
     return tuple(code for code, seen in signs.items() if seen)
 

@@ -14,12 +14,21 @@ class EngineUnavailable(PlatformFault):
     """No engine answers, or it was lost in mid-call."""
 
 
-class StartRefused(PlatformFault):
-    """The engine would not start a created container. `engine_message` is the engine's own text."""
+class EngineError(PlatformFault):
+    """The engine answered and refused. `engine_message` is its own text, not to be shown as is."""
 
-    def __init__(self, message: str, *, engine_message: str) -> None:
+    def __init__(self, message: str, *, engine_message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.engine_message = engine_message
+        self.status = status
+
+
+class StartRefused(EngineError):  # noqa: N818
+    """The engine would not start a created container."""
+
+
+class PullFailed(EngineError):  # noqa: N818
+    """The registry or the engine would not bring in an image; nothing was spent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +51,8 @@ class EngineDescription:
     limits: Mapping[str, bool]
     """memory, swap, pids, cpu: what the engine claims to be able to limit."""
     data_root: str
+    cpus: int
+    memory_bytes: int
     cdi_devices: tuple[str, ...] = ()
     raw: Mapping[str, Any] = field(default_factory=dict)
 
@@ -80,8 +91,13 @@ class ContainerEngine(Protocol):
     ) -> None:
         """Pull `repository@manifest_digest`, reporting bytes."""
 
-    def load_archive(self, archive: Iterable[bytes], size_bytes: int, reporter: Reporter) -> None:
-        """Load a docker-archive whose manifest.json names no tag."""
+    def load_archive(
+        self, archive: Iterable[bytes], size_bytes: int, reporter: Reporter
+    ) -> tuple[str, ...]:
+        """Load a docker-archive whose manifest.json names no tag.
+
+        Returns the full ids that the engine says it loaded.
+        """
 
     def inspect_image(self, image_id: str) -> Mapping[str, Any] | None:
         """Return the engine's inspection of the image with this full id, or None."""
