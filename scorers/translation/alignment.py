@@ -50,8 +50,8 @@ class Frames:
         means: FloatArray = distances.sum(axis=1) / np.maximum(self.present.sum(axis=1), 1)
         return means
 
-    def kept(self, frames: MaskArray) -> Frames:
-        """Keep the frames that the mask names."""
+    def kept(self, frames: MaskArray | slice) -> Frames:
+        """Keep the frames that the mask or the slice names."""
         return Frames(self.coordinates[frames], self.present[frames])
 
 

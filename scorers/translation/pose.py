@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
-from scorers.translation.alignment import Frames, planar_costs
+from scorers.translation.alignment import FloatArray, Frames, planar_costs
 from scorers.translation.spatial_alignment import spatial_costs
 from scorers.translation.warping import mean_path_cost
 
@@ -26,6 +26,10 @@ LAYOUT_POINTS = 128
 SCORED_POINTS = 54
 """Hands (0-41) and upper body (42-53) of layout ``clerc-128``."""
 
+MAX_STRETCH = 10
+"""Time warping costs the product of both lengths; a slower pose than this is refused."""
+
+_PAIRS_AT_ONCE = 250_000
 _LEAST_SPREAD = 1e-9
 """In units of the image; what is smaller is the rounding of a centroid."""
 
@@ -94,7 +98,7 @@ def clip_pose_score(clip_id: str, poses: Poses, parameters: PoseParameters) -> f
     """Return a clip's pose score in [0, 1]; None where the reference shows no pose.
 
     A hypothesis that is absent or has no frames scores 0. Raise ``MalformedDocument``, naming
-    the clip, for a wrong shape or a number that is not finite.
+    the clip, for a wrong shape, a number that is not finite and a pose that is too long.
     """
     error = clip_pose_error(clip_id, poses, parameters.dimensions)
     if error is None:
@@ -107,8 +111,8 @@ def clip_pose_error(clip_id: str, poses: Poses, dimensions: Dimensions) -> float
     if clip_id not in poses.reference:
         return None
     size = poses.frame_sizes.get(clip_id)
-    reference = _frames(poses.reference[clip_id], clip_id, "reference pose", size)
-    reference = reference.kept(_has_shape(reference))
+    whole = _frames(poses.reference[clip_id], clip_id, "reference pose", size)
+    reference = whole.kept(_has_shape(whole))
     if reference.present.shape[0] == 0:
         return None
     if clip_id not in poses.hypothesis:
@@ -116,6 +120,7 @@ def clip_pose_error(clip_id: str, poses: Poses, dimensions: Dimensions) -> float
     hypothesis = _frames(poses.hypothesis[clip_id], clip_id, "pose", size)
     if hypothesis.present.shape[0] == 0:
         return math.inf
+    _check_length(clip_id, hypothesis.present.shape[0], whole.present.shape[0])
     return pose_error(hypothesis, reference, dimensions)
 
 
@@ -126,8 +131,19 @@ def pose_error(hypothesis: Frames, reference: Frames, dimensions: Dimensions = "
     compared in the plane, where no rotation can mirror it.
     """
     if dimensions == "xyz" and _has_depth(hypothesis) and _has_depth(reference):
-        return mean_path_cost(spatial_costs(hypothesis, reference))
-    return mean_path_cost(planar_costs(_flat(hypothesis), _flat(reference)))
+        return mean_path_cost(_by_blocks(spatial_costs, hypothesis, reference))
+    return mean_path_cost(_by_blocks(planar_costs, _flat(hypothesis), _flat(reference)))
+
+
+def _by_blocks(
+    costs: Callable[[Frames, Frames], FloatArray], hypothesis: Frames, reference: Frames
+) -> FloatArray:
+    """Compute the costs of some hypothesis frames at a time: their moments stay small."""
+    step = max(1, _PAIRS_AT_ONCE // reference.present.shape[0])
+    begins = range(0, hypothesis.present.shape[0], step)
+    return np.concatenate(
+        [costs(hypothesis.kept(slice(begin, begin + step)), reference) for begin in begins]
+    )
 
 
 def frames_of(keypoints: PoseArray, frame_size: tuple[int, int] | None = None) -> Frames:
@@ -157,6 +173,15 @@ def _frames(
     if frame_size is not None and min(frame_size) <= 0:
         raise MalformedDocument(f"{place} has a frame of {frame_size}; both must be positive")
     return frames_of(array, frame_size)
+
+
+def _check_length(clip_id: str, frames: int, reference_frames: int) -> None:
+    bound = MAX_STRETCH * reference_frames
+    if frames > bound:
+        raise MalformedDocument(
+            f"clip {escape_untrusted(clip_id, 64)}: the pose has {frames} frames; "
+            f"at most {bound}, {MAX_STRETCH} times the reference's, are compared"
+        )
 
 
 def _has_shape(reference: Frames) -> NDArray[np.bool_]:

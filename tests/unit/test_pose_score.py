@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from manifests.errors import MalformedDocument
 from scorers.translation import LazyPoses, PoseParameters, Poses
-from scorers.translation.pose import PoseArray, clip_pose_score
+from scorers.translation.pose import Dimensions, PoseArray, clip_pose_score
 
 DEFAULT = PoseParameters()
 
@@ -166,3 +166,31 @@ def test_pose_parameters_out_of_their_bounds_are_refused() -> None:
         PoseParameters(reference_error=0.0)
     with pytest.raises(MalformedDocument, match="not 'xy' or 'xyz'"):
         PoseParameters(dimensions="yz")  # type: ignore[arg-type]
+
+
+def test_a_pose_that_is_far_longer_than_the_reference_is_refused() -> None:
+    with pytest.raises(MalformedDocument, match="clip a: the pose has 61 frames; at most 60"):
+        clip_score(keypoints(1, 61), keypoints(1, 6))
+    assert clip_score(keypoints(1, 60), keypoints(1, 6)) is not None
+
+
+@pytest.mark.parametrize("dimensions", ["xy", "xyz"])
+def test_clips_are_compared_in_blocks_without_any_difference(
+    dimensions: Dimensions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parameters = PoseParameters(dimensions=dimensions)
+    whole = clip_score(keypoints(2, 11), keypoints(1, 7), parameters)
+    monkeypatch.setattr("scorers.translation.pose._PAIRS_AT_ONCE", 21)
+    assert clip_score(keypoints(2, 11), keypoints(1, 7), parameters) == pytest.approx(
+        whole, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("dimensions", ["xy", "xyz"])
+@pytest.mark.parametrize("size", [1e-45, 1e-30, 1e30, 3e38])
+def test_no_size_of_numbers_breaks_the_score(size: float, dimensions: Dimensions) -> None:
+    wild = keypoints(2)
+    wild[:, 5:20] = np.float32(size)
+    scored = clip_score(wild, keypoints(1), PoseParameters(dimensions=dimensions))
+    assert scored is not None
+    assert 0 <= scored <= 1
