@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from manifests.digests import Sha256Hex
-from manifests.glosses import gloss_fault
+from manifests.glosses import label_gloss_fault
 from manifests.names import EditionName, LabelsVersion
 from manifests.statements import QuotaRule, SubmissionRule
 from manifests.strict_yaml import Path, parse_yaml
@@ -102,7 +102,7 @@ class EngineMinimum(StrictDocument):
 
 def _checked_gloss_map(mapping: dict[str, str]) -> dict[str, str]:
     for gloss in (*mapping, *mapping.values()):
-        fault = gloss_fault(gloss)
+        fault = label_gloss_fault(gloss)
         if fault:
             raise ValueError(fault)
     chained = sorted(set(mapping.values()) & set(mapping))

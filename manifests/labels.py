@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -53,7 +54,9 @@ class TranslationLabel(StrictDocument):
     @model_validator(mode="after")
     def _check_reference(self) -> TranslationLabel:
         if not self.reference.split():
-            raise ValueError("the reference holds no text")
+            raise ValueError("the reference holds no text; every clip needs one")
+        if not unicodedata.is_normalized("NFC", self.reference):
+            raise ValueError("the reference is not in Unicode form NFC; normalise the file")
         return self
 
 

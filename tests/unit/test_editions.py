@@ -150,6 +150,7 @@ WRONG: list[tuple[str, Any]] = [
     ("gloss_map", {"TWO WORDS": "ONE"}),
     ("gloss_map", {"A": "B", "B": "C"}),
     ("gloss_map", ["A"]),
+    ("gloss_map", {"A": "UNKNOWN"}),
     ("engine_minimum.docker", 25),
     ("engine_minimum.runc", "newest"),
     ("engine_minimum.podman", "5.0"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from typing import Any
 
 import pytest
@@ -81,6 +82,7 @@ def test_labels_of_each_track_are_read() -> None:
         ("recognition", RECOGNITION, {"text": "x"}, "field text: is unknown"),
         ("translation", TRANSLATION, {"slice": "main"}, "field slice"),
         ("translation", TRANSLATION, {"reference": " \n"}, "holds no text"),
+        ("translation", TRANSLATION, {"reference": "E\u0301pe\u0301e"}, "form NFC"),
         ("translation", TRANSLATION, {"reference": None}, "field reference"),
         ("translation", TRANSLATION, {"signer_id": "A"}, "field signer_id: is unknown"),
         ("segmentation", SEGMENTATION, {"fps": 0}, "field fps"),
@@ -215,7 +217,11 @@ def test_recognition_labels_survive_sealing(glosses: dict[str, list[str]]) -> No
 @given(st.dictionaries(CLIP_ID, st.text(st.characters(codec="utf-8")), min_size=1, max_size=5))
 def test_translation_labels_survive_sealing(texts: dict[str, str]) -> None:
     entries = tuple(
-        TranslationLabel(clip_id=clip_id, slice="canary", reference=texts[clip_id] + "x")
+        TranslationLabel(
+            clip_id=clip_id,
+            slice="canary",
+            reference=unicodedata.normalize("NFC", texts[clip_id] + "x"),
+        )
         for clip_id in sorted(texts)
     )
     labels = Labels("translation", entries, SALT)
