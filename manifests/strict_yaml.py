@@ -119,14 +119,15 @@ class _Reader:
         for key_node, value_node in node.value:
             key = self._key(key_node)
             if key in values:
-                raise self._error(key_node, f'the field "{key}" stands twice; keep one')
+                shown = escape_untrusted(key, 60)
+                raise self._error(key_node, f'the field "{shown}" stands twice; keep one')
             self.lines[(*path, key)] = _line(key_node)
             values[key] = self._value(value_node, (*path, key))
         return values
 
     def _key(self, node: yaml.Node) -> str:
         if node.tag == "tag:yaml.org,2002:str" and isinstance(node.value, str):
-            return escape_untrusted(node.value, 60)
+            return node.value
         raise self._error(node, "a field's name must be text; write `name: value`")
 
     def _value(self, node: yaml.Node, path: Path) -> object:
@@ -143,16 +144,7 @@ class _Reader:
         shown = escape_untrusted(str(node.value), 60)
         try:
             value = self._scalars.construct_object(node)
-        except (
-            ValueError,
-            OverflowError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            IndexError,
-        ) as error:
-            raise self._error(node, f"{shown} cannot be read as its type") from error
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, *_CONVERSION_ERRORS) as error:
             raise self._error(node, f"{shown} cannot be read as its type") from error
         if isinstance(value, (str, int, float, dt.date)) or value is None:
             return value

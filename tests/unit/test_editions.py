@@ -205,6 +205,19 @@ def test_several_faults_are_told_at_once() -> None:
     assert len(refusal(data).splitlines()) == 2
 
 
+def test_no_more_than_ten_faults_are_told_in_full() -> None:
+    message = refusal(RECOGNITION + b"".join(b"extra_%d: 1\n" % n for n in range(12)))
+    assert len(message.splitlines()) == 11
+    assert message.endswith("\nand 2 more")
+
+
+def test_a_long_gloss_and_a_backslash_survive_the_reading() -> None:
+    long = "X" * 64
+    edition = parsed(changed(RECOGNITION, "gloss_map", {long: "A\\B"}))
+    assert edition.gloss_map == {long: "A\\B"}
+    assert parsed(changed(RECOGNITION, "gloss_map", {"A\\B": long})).mapped_gloss("A\\B") == long
+
+
 def test_a_fault_states_place_fact_and_next_step() -> None:
     data = RECOGNITION.replace(b"attempts: 10", b"attempts: 2")
     place = f"edition.yaml:{line_of(data, 'quota')}"
@@ -234,6 +247,9 @@ def test_a_fault_states_place_fact_and_next_step() -> None:
         (b'a: "\\U00FFFFFF"\n', "not YAML"),
         (b"a: 2026-13-41\n", "cannot be read as its type"),
         (b"a: !!int x\n", "cannot be read as its type"),
+        (b"a: !!map x\n", "is not a plain value"),
+        (b"a: !!bool x\n", "cannot be read as its type"),
+        (b"a: !!timestamp x\n", "cannot be read as its type"),
         (b"a: " + b"9" * 5000 + b"\n", "cannot be read as its type"),
         (b"a: " + b"[" * 9 + b"]" * 9, "nested more than 8 deep"),
         (b"a: " + b"[" * 20_000, "nested more than 8 deep"),
