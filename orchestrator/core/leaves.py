@@ -36,7 +36,7 @@ def encode_statement(statement: Statement) -> bytes:
 
     """
     try:
-        payload = canonical_json(STATEMENT.dump_python(statement, mode="json"))
+        payload = canonical_json(statement.model_dump(mode="json"))
         STATEMENT.validate_json(payload, strict=True)
     except (PydanticSerializationError, ValidationError, ValueError) as error:
         reason = escape_untrusted(str(error), 300)
