@@ -26,6 +26,7 @@ from orchestrator.core.sample_signs import SCORED_GLOSSES
 HELD_OUT_SIGNER = "ECHO"
 LABELS_FILE = "labels-v1.jsonl"
 METADATA_FILE = "metadata.csv"
+_VERSIONS: dict[Track, str] = {"recognition": "2.1", "translation": "1.0", "segmentation": "1.0"}
 _SLICES = ("studio", "broadcast", "conversational", "canary")
 _METADATA = ("clip_id", "signer_id", "phrase_id", "parallel", "fps", "n_frames", "text_en")
 
@@ -45,7 +46,6 @@ class SampleRequest:
     seed: int = 200
     consumer: str | None = None
     """Segmentation: the frozen recognizer, as `repo@sha256:…`."""
-    scorer_version: str = "2.1"
 
 
 def make_sample_edition(write: WriteFile, request: SampleRequest) -> Edition:
@@ -149,7 +149,7 @@ def _edition_lines(request: SampleRequest, signers: AbstractSet[object]) -> Iter
     yield f"labels: {{version: labels-v1, path: {LABELS_FILE}, note: invented by a generator}}"
     yield "profile: certified"
     name = SCORER_OF_TRACK[request.track]
-    yield f'scorer: {{name: {name}, version: "{request.scorer_version}"}}'
+    yield f'scorer: {{name: {name}, version: "{_VERSIONS[request.track]}"}}'
     if request.track == "recognition" and HELD_OUT_SIGNER in signers:
         yield f"held_out_signer: {HELD_OUT_SIGNER}"
     yield f"opens: {request.opens:%Y-%m-%dT%H:%M:%SZ}"
