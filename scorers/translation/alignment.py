@@ -23,6 +23,10 @@ MaskArray = NDArray[np.bool_]
 PLANAR_POINTS = 2
 SPATIAL_POINTS = 3
 
+_PRODUCT_LIMIT = 200_000
+"""Multiplications in one matrix product. Larger ones are spread over threads, whose number then
+shows in the last digits, and which wait for each other on a busy machine."""
+
 COLLAPSED = 1e-12
 """Below this share of the energy, a variance is rounding: the points are one, and scale is 0."""
 
@@ -64,25 +68,47 @@ def planar_costs(hypothesis: Frames, reference: Frames) -> FloatArray:
     reference frame must have a positive spread.
     """
     moved, target = hypothesis.centred(), reference.centred()
-    y, x = _complex(moved), _complex(target)
+    step = max(1, _PRODUCT_LIMIT // (2 * target.present.size))
+    errors, common = [], []
+    for begin in range(0, moved.present.shape[0], step):
+        block = moved.kept(slice(begin, begin + step))
+        shared, factor, shift = _fitted(block, target)
+        errors.append(_planar_errors(block, target, factor, shift))
+        common.append(shared)
+    return normalised_costs(
+        np.concatenate(errors), np.concatenate(common), reference, PLANAR_POINTS
+    )
+
+
+def _fitted(
+    moved: Frames, target: Frames
+) -> tuple[FloatArray, NDArray[np.complex128], NDArray[np.complex128]]:
+    """Return, for every pair, its number of common points, c and the shift of c y onto x.
+
+    All products are real, sum(x conj(y)) = sum(y0 x0 + y1 x1) + i sum(y0 x1 - y1 x0).
+    """
+    y, x = moved.coordinates.transpose(2, 0, 1), target.coordinates.transpose(2, 1, 0)
     has_y, has_x = moved.present.astype(np.float64), target.present.astype(np.float64)
     common = has_y @ has_x.T
     counts = np.maximum(common, 1.0)
-    y_sums = np.stack([y.real, y.imag, np.abs(y) ** 2]) @ has_x.T
-    x_sums = has_y @ np.stack([x.real.T, x.imag.T])
-    mean_y, energy = (y_sums[0] + 1j * y_sums[1]) / counts, y_sums[2]
-    mean_x = (x_sums[0] + 1j * x_sums[1]) / counts
-    covariance = y.conj() @ x.T - counts * mean_y.conj() * mean_x
+    sums = np.stack([y[0], y[1], y[0] ** 2 + y[1] ** 2]) @ has_x.T
+    mean_y, energy = _complex(sums[:2]) / counts, sums[2]
+    mean_x = _complex(has_y @ x) / counts
+    products = np.concatenate(y, axis=1) @ np.stack(
+        [np.concatenate(x), np.concatenate([x[1], -x[0]])]
+    )
+    covariance = _complex(products) - counts * mean_y.conj() * mean_x
     variance = energy - counts * (mean_y.real**2 + mean_y.imag**2)
     factor = np.divide(
         covariance, variance, out=np.zeros_like(covariance), where=variance > energy * COLLAPSED
     )
-    errors = _planar_errors(moved, target, factor, mean_x - factor * mean_y)
-    return normalised_costs(errors, common, reference, PLANAR_POINTS)
+    return common, factor, mean_x - factor * mean_y
 
 
-def _complex(frames: Frames) -> NDArray[np.complex128]:
-    return frames.coordinates[..., 0] + 1j * frames.coordinates[..., 1]
+def _complex(parts: FloatArray) -> NDArray[np.complex128]:
+    """Join real and imaginary parts, stacked along the first axis."""
+    joined: NDArray[np.complex128] = parts[0] + 1j * parts[1]
+    return joined
 
 
 def _planar_errors(

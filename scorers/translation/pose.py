@@ -131,18 +131,16 @@ def pose_error(hypothesis: Frames, reference: Frames, dimensions: Dimensions = "
     compared in the plane, where no rotation can mirror it.
     """
     if dimensions == "xyz" and _has_depth(hypothesis) and _has_depth(reference):
-        return mean_path_cost(_by_blocks(spatial_costs, hypothesis, reference))
-    return mean_path_cost(_by_blocks(planar_costs, _flat(hypothesis), _flat(reference)))
+        return mean_path_cost(_spatial_by_blocks(hypothesis, reference))
+    return mean_path_cost(planar_costs(_flat(hypothesis), _flat(reference)))
 
 
-def _by_blocks(
-    costs: Callable[[Frames, Frames], FloatArray], hypothesis: Frames, reference: Frames
-) -> FloatArray:
-    """Compute the costs of some hypothesis frames at a time: their moments stay small."""
+def _spatial_by_blocks(hypothesis: Frames, reference: Frames) -> FloatArray:
+    """Compute the costs of some hypothesis frames at a time: a pair takes some 3 x 3 matrices."""
     step = max(1, _PAIRS_AT_ONCE // reference.present.shape[0])
     begins = range(0, hypothesis.present.shape[0], step)
     return np.concatenate(
-        [costs(hypothesis.kept(slice(begin, begin + step)), reference) for begin in begins]
+        [spatial_costs(hypothesis.kept(slice(b, b + step)), reference) for b in begins]
     )
 
 

@@ -181,6 +181,7 @@ def test_clips_are_compared_in_blocks_without_any_difference(
     parameters = PoseParameters(dimensions=dimensions)
     whole = clip_score(keypoints(2, 11), keypoints(1, 7), parameters)
     monkeypatch.setattr("scorers.translation.pose._PAIRS_AT_ONCE", 21)
+    monkeypatch.setattr("scorers.translation.alignment._PRODUCT_LIMIT", 3 * 7 * 54)
     assert clip_score(keypoints(2, 11), keypoints(1, 7), parameters) == pytest.approx(
         whole, abs=1e-12
     )
