@@ -25,6 +25,7 @@ from scorers.segmentation import (
     LabelledSegment,
     RejectionLevel,
     SegmentationParameters,
+    SystemOutput,
 )
 from scorers.segmentation import SegmentationLabel as SegmentationReference
 from scorers.segmentation import score as score_segmentation
@@ -171,51 +172,93 @@ def _positions(prediction: RecognitionPrediction, mapped: Callable[[str], str]) 
     ]
 
 
-def _recognition(task: ScoringTask) -> ScoreCard:
-    assert isinstance(task.parameters, RecognitionParameters)
+def recognition_labels(task: ScoringTask) -> list[ClipLabels]:
+    """Return the recognition labels as the scorer takes them, variants mapped."""
     mapped = _mapped(task)
-    reading = read_recognition(task.predictions, source=task.source, clips=_clips(task.labels))
-    labels = [
+    return [
         ClipLabels(label.clip_id, label.signer_id, tuple(map(mapped, label.glosses)))
         for label in task.labels.entries
         if isinstance(label, RecognitionLabel)
     ]
-    answers = {entry.clip_id: _positions(entry, mapped) for entry in reading.valid_entries()}
-    vocabulary = tuple(dict.fromkeys(map(mapped, task.vocabulary or ())))
-    return score_recognition(labels, answers, vocabulary, task.parameters)
 
 
-def _translation(task: ScoringTask) -> ScoreCard:
-    assert isinstance(task.parameters, TranslationParameters)
-    reading = read_translation(task.predictions, source=task.source, clips=_clips(task.labels))
-    labels = [
+def recognition_answers(task: ScoringTask) -> dict[str, list[Position]]:
+    """Read the answers by clip. Raises MalformedDocument."""
+    mapped = _mapped(task)
+    reading = read_recognition(task.predictions, source=task.source, clips=_clips(task.labels))
+    return {entry.clip_id: _positions(entry, mapped) for entry in reading.valid_entries()}
+
+
+def scored_vocabulary(task: ScoringTask) -> tuple[str, ...]:
+    """Return the scored signs, variants mapped, each once."""
+    return tuple(dict.fromkeys(map(_mapped(task), task.vocabulary or ())))
+
+
+def _recognition(task: ScoringTask) -> ScoreCard:
+    assert isinstance(task.parameters, RecognitionParameters)
+    labels, answers = recognition_labels(task), recognition_answers(task)
+    return score_recognition(labels, answers, scored_vocabulary(task), task.parameters)
+
+
+def translation_labels(task: ScoringTask) -> list[TranslationReference]:
+    """Return the translation labels as the scorer takes them."""
+    return [
         TranslationReference(label.clip_id, Slice(label.slice), label.reference)
         for label in task.labels.entries
         if isinstance(label, TranslationLabel)
     ]
-    texts = {entry.clip_id: entry.text for entry in reading.valid_entries()}
-    bleurt = task.bleurt
-    if bleurt is None and task.score_bleurt is not None:
-        bleurt = task.score_bleurt(labels, texts, task.parameters)
+
+
+def translation_texts(task: ScoringTask) -> dict[str, str]:
+    """Read the sentences by clip. Raises MalformedDocument."""
+    reading = read_translation(task.predictions, source=task.source, clips=_clips(task.labels))
+    return {entry.clip_id: entry.text for entry in reading.valid_entries()}
+
+
+def bleurt_scores(
+    task: ScoringTask, labels: Sequence[TranslationReference], texts: Mapping[str, str]
+) -> SegmentScores | None:
+    """Return the precomputed BLEURT scores, or those that the task's checkpoint gives, or None."""
+    if task.bleurt is not None or task.score_bleurt is None:
+        return task.bleurt
+    assert isinstance(task.parameters, TranslationParameters)
+    return task.score_bleurt(labels, texts, task.parameters)
+
+
+def _translation(task: ScoringTask) -> ScoreCard:
+    assert isinstance(task.parameters, TranslationParameters)
+    labels, texts = translation_labels(task), translation_texts(task)
+    bleurt = bleurt_scores(task, labels, texts)
     return score_translation(labels, texts, task.parameters, bleurt=bleurt, poses=task.poses)
+
+
+def segmentation_labels(task: ScoringTask) -> list[SegmentationReference]:
+    """Return the segmentation labels as the scorer takes them, variants mapped."""
+    mapped = _mapped(task)
+    return [
+        _reference(label, mapped)
+        for label in task.labels.entries
+        if isinstance(label, SegmentationLabel)
+    ]
+
+
+def segmentation_output(task: ScoringTask) -> SystemOutput:
+    """Read the segments, and the consumer's answers if there are any. Raises MalformedDocument."""
+    reading = read_segmentation(task.predictions, source=task.source, clips=_clips(task.labels))
+    segments = {entry.clip_id: entry.segments for entry in reading.valid_entries()}
+    consumer = _consumer_answers(task, {clip: len(found) for clip, found in segments.items()})
+    return SystemOutput(task.source, segments, consumer)
 
 
 def _segmentation(task: ScoringTask) -> ScoreCard:
     assert isinstance(task.parameters, SegmentationParameters)
-    mapped = _mapped(task)
-    reading = read_segmentation(task.predictions, source=task.source, clips=_clips(task.labels))
-    segments = {entry.clip_id: entry.segments for entry in reading.valid_entries()}
-    vocabulary = None if task.vocabulary is None else tuple(map(mapped, task.vocabulary))
+    output = segmentation_output(task)
     return score_segmentation(
-        [
-            _reference(label, mapped)
-            for label in task.labels.entries
-            if isinstance(label, SegmentationLabel)
-        ],
-        segments,
-        vocabulary,
+        segmentation_labels(task),
+        output.predictions,
+        None if task.vocabulary is None else tuple(map(_mapped(task), task.vocabulary)),
         task.parameters,
-        consumer=_consumer_answers(task, {clip: len(found) for clip, found in segments.items()}),
+        consumer=output.consumer,
         rejection_thresholds=task.rejection,
     )
 
