@@ -115,12 +115,13 @@ class HttpRegistry:
         scope = reference.name
         response = self._send(reference, path, place, self._tokens.get(scope))
         if response.status_code == 401:
-            challenge = response.headers.get("WWW-Authenticate", "")
-            authorization = self._authorize(reference, challenge, place)
-            if authorization is not None:
-                response.close()
-                self._tokens[scope] = authorization
-                response = self._send(reference, path, place, authorization)
+            with response:
+                challenge = response.headers.get("WWW-Authenticate", "")
+                authorization = self._authorize(reference, challenge, place)
+                if authorization is None:
+                    raise_for_status(response, place)
+            self._tokens[scope] = authorization
+            response = self._send(reference, path, place, authorization)
         if response.status_code != 200:
             with response:
                 raise_for_status(response, place)

@@ -9,7 +9,7 @@ from manifests.digests import oci_digest
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.images import ImageIdentity
 from orchestrator.ports.engine import ContainerEngine
-from orchestrator.ports.reporter import Reporter, Step
+from orchestrator.ports.reporter import Reporter
 from orchestrator.usecases.resolve_image import (
     ArchivePlan,
     EnginePlan,
@@ -66,8 +66,8 @@ def bring_in(
     engine = sources.engine
     _require_space(resolved, engine, free_bytes)
     before = frozenset(engine.list_image_ids())
-    _carry_out(resolved, sources, reporter)
-    found = _find(resolved, engine, before)
+    named = _carry_out(resolved, sources, reporter)
+    found = _find(resolved, engine, named, before)
     if found is None:
         raise PlatformFault(
             f"{resolved.reference}: the engine took it, but holds no image with config "
@@ -86,19 +86,25 @@ def bring_in(
     )
 
 
-def _carry_out(resolved: ResolvedImage, sources: ImageSources, reporter: Reporter) -> None:
+def _carry_out(
+    resolved: ResolvedImage, sources: ImageSources, reporter: Reporter
+) -> tuple[str, ...]:
+    """Pull or load; return the ids that the engine or the plan names."""
     match resolved.plan:
         case RegistryPlan(reference=reference, manifest_digest=digest):
             sources.engine.pull(reference.name, digest, resolved.platform, reporter)
+            return ()
         case ArchivePlan():
-            _load(resolved.plan, resolved.archive_sha256, sources, reporter)
-        case EnginePlan():
-            reporter.progress(Step.PULL, 0, 0, "bytes")
+            return _load(resolved.plan, resolved.archive_sha256, sources, reporter)
+        case EnginePlan(image_id=image_id):
+            return (image_id,)
         case _:
             assert_never(resolved.plan)
 
 
-def _load(plan: ArchivePlan, sha256: str | None, sources: ImageSources, reporter: Reporter) -> None:
+def _load(
+    plan: ArchivePlan, sha256: str | None, sources: ImageSources, reporter: Reporter
+) -> tuple[str, ...]:
     """Load the archive written anew; what changed since it was read is refused by the engine.
 
     The config's bytes come from the first reading, and the engine compares every layer with the
@@ -110,11 +116,14 @@ def _load(plan: ArchivePlan, sha256: str | None, sources: ImageSources, reporter
                 f"{plan.path}: changed while it was read; leave it alone, try again"
             )
         size_bytes = plan.image.docker_archive_bytes(source)
-        sources.engine.load_archive(plan.image.docker_archive(source), size_bytes, reporter)
+        return sources.engine.load_archive(plan.image.docker_archive(source), size_bytes, reporter)
 
 
 def _find(
-    resolved: ResolvedImage, engine: ContainerEngine, before: frozenset[str]
+    resolved: ResolvedImage,
+    engine: ContainerEngine,
+    named: tuple[str, ...],
+    before: frozenset[str],
 ) -> tuple[str, Mapping[str, Any]] | None:
     """Find the image by full id, the likely ids first.
 
@@ -122,10 +131,9 @@ def _find(
     index: there the layers must agree, and the config is read back from the engine.
     """
     new = [each for each in engine.list_image_ids() if each not in before]
-    likely = [resolved.config_digest, resolved.manifest_digest, resolved.index_digest]
-    if isinstance(resolved.plan, EnginePlan):
-        likely.insert(0, resolved.plan.image_id)
-    for image_id in dict.fromkeys([*filter(None, likely), *new, *sorted(before)]):
+    digests = (resolved.config_digest, resolved.manifest_digest, resolved.index_digest)
+    likely = [*named, *filter(None, digests), *new]
+    for image_id in dict.fromkeys([*likely, *sorted(before)]):
         inspection = engine.inspect_image(image_id)
         if inspection is not None and _is_it(resolved, engine, inspection):
             return str(inspection["Id"]), inspection

@@ -27,12 +27,12 @@ from manifests.oci import (
     parse_platform,
 )
 from manifests.references import ImageReference
-from manifests.text import escape_untrusted
 from orchestrator.core.archive_intake import ArchiveImage, read_archive, require_platform
 from orchestrator.core.archive_members import ArchiveSource
 from orchestrator.core.image_arguments import ArchivePath, EngineName, parse_image_argument
 from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.registry import Registry
+from orchestrator.usecases.local_images import find_local_image
 from orchestrator.usecases.saved_images import saved_config
 
 LARGEST_IMAGE_BYTES = 64 << 30
@@ -247,12 +247,7 @@ def _resolve_local(
             f"engine:{name}: only this machine knows it; a certified run takes "
             "registry/repository@sha256:… or an archive (`docker save -o image.tar`)"
         )
-    inspection = sources.engine.inspect_image(name)
-    if inspection is None:
-        raise MalformedDocument(
-            f"engine:{escape_untrusted(name)}: the engine has no such image; see `docker images`"
-        )
-    image_id = str(inspection["Id"])
+    image_id = find_local_image(sources.engine, name)
     data = saved_config(sources.engine.save_image(image_id), source=f"engine:{name}")
     config = parse_config(data, source=f"engine:{name}: config")
     require_platform(config, wanted, source=f"engine:{name}")
