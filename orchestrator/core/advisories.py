@@ -1,33 +1,29 @@
-"""Engines and runtimes with published escapes: recorded and shown, refused only by an edition."""
+"""Known escapes of container runtimes, by version: shown, and left to the edition to forbid."""
 
 from __future__ import annotations
 
 import re
+from typing import Final
 
-_NUMBERS = re.compile(r"\d+")
-_RUNC_CVES = "CVE-2025-31133, CVE-2025-52565, CVE-2025-52881"
+_FIXED_IN: Final = {(1, 2): 8, (1, 3): 3}
+"""Release line of runc → first patch release without the escapes below."""
 
-
-def version_numbers(text: str) -> tuple[int, ...]:
-    """Return the leading dotted numbers of a version: `20.10.24+dfsg1` gives (20, 10, 24)."""
-    leading = re.match(r"v?(\d+(?:\.\d+)*)", text)
-    return tuple(int(number) for number in _NUMBERS.findall(leading[1])) if leading else ()
+_ESCAPES: Final = "CVE-2025-31133, CVE-2025-52565, CVE-2025-52881"
+_VERSION: Final = re.compile(r"^v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 
 
-def is_older(found: str, minimum: str) -> bool:
-    """Tell whether version `found` is older than `minimum`; one that cannot be read is."""
-    numbers = version_numbers(found)
-    return not numbers or numbers < version_numbers(minimum)
+def runc_advisory(version: str) -> str | None:
+    """Return what to tell about this runc, or None where nothing is known against it.
 
-
-def runtime_advisories(runc: str) -> tuple[str, ...]:
-    """Return what is known to be wrong with this runc (sandbox notes, 1.10).
-
-    A distribution may have mended it under an old number: the text says so.
+    Distributions backport fixes under older numbers: the text says what the number says.
     """
-    numbers = version_numbers(runc)
-    fixed = numbers >= (1, 3, 3) or (1, 2, 8) <= numbers < (1, 3)
-    if not numbers or fixed:
-        return ()
-    fact = f"runc {runc}: {_RUNC_CVES}, mended in 1.2.8 and 1.3.3"
-    return (f"{fact}, unless your distribution mended this build",)
+    found = _VERSION.match(version)
+    if found is None:
+        return "the runc version is unknown: known escapes cannot be ruled out"
+    line, patch = (int(found[1]), int(found[2])), int(found[3] or 0)
+    if line >= (1, 4) or patch >= _FIXED_IN.get(line, 10**6):
+        return None
+    return (
+        f"runc {version} is older than 1.2.8 and 1.3.3, which close {_ESCAPES}; update it, or see "
+        "whether your distribution has closed them in this package"
+    )
