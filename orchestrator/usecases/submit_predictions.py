@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -78,14 +78,20 @@ def submit_predictions(
     sealed = load_sealed_edition(submission.edition, store=workspace.store, ledger=workspace.ledger)
     refuse_closed(sealed.statement, workspace.clock.now())
     training_data = submission.training_data or _registered_track(submission.team, workspace)
-    submission = replace(submission, training_data=training_data)
     reporter.step(Step.VALIDATE)
     canonical = _judge(submission, sealed, _clips(sealed, workspace, reporter))
     run_id = secrets.token_hex(8)
     with workspace.store.lock_run(run_id):
         workspace.store.create(staged_file(run_id), canonical)
         try:
-            recorded = _record(run_id, submission, sealed.statement, canonical, workspace)
+            recorded = _record(
+                run_id,
+                submission,
+                training_data=training_data,
+                predictions_sha256=sha256_hex(canonical),
+                sealed=sealed.statement,
+                workspace=workspace,
+            )
         except RefusedByPolicy:
             workspace.store.remove(staged_file(run_id))
             raise
@@ -170,8 +176,10 @@ def _judge(
 def _record(
     run_id: str,
     submission: Submission,
+    *,
+    training_data: TrainingData,
+    predictions_sha256: str,
     sealed: EditionSealed,
-    canonical: bytes,
     workspace: Workspace,
 ) -> SubmissionRecorded:
     edition, team = submission.edition, submission.team
@@ -187,8 +195,8 @@ def _record(
             run_id=run_id,
             edition=edition,
             team=team,
-            predictions_sha256=sha256_hex(canonical),
-            training_data=submission.training_data or "private-data",
+            predictions_sha256=predictions_sha256,
+            training_data=training_data,
             training_note=submission.note,
         )
 
