@@ -117,6 +117,8 @@ def _require_empty(root: Path) -> None:
     with disk_faults(root, "list"):
         found = sorted(entry.name for entry in root.iterdir() if entry.name != STAGING)
     if MARKER in found:
+        with suppress(OSError):
+            (root / STAGING).rmdir()  # all that is left to do after a kill behind the last move
         raise RefusedByPolicy(f"{root}: is a workspace already; nothing to do")
     if found:
         raise RefusedByPolicy(
