@@ -100,8 +100,13 @@ def create_key_file(path: Path, role: KeyRole, *, passphrase: bytes | None = Non
 
     """
     signer = generate_signer(role)
+    staging = path.with_name(f".{path.name}.{signer.public_key.key_id[:16]}")
     try:
-        _write_key(path, signer, passphrase=passphrase)
+        try:
+            _write_key(staging, signer, passphrase=passphrase)
+            path.hardlink_to(staging)  # unlike a rename, never onto a key that exists
+        finally:
+            staging.unlink(missing_ok=True)
         _sync_directory(path.parent)
     except FileExistsError as error:
         raise RefusedByPolicy(f"{path} exists; a key is never overwritten") from error
