@@ -41,6 +41,7 @@ class Diagnostic(StrEnum):
     ENGINE_LOST = "engine-lost"
     HOLDER_LOST = "holder-lost"
     INPUT_CHANGED = "input-changed"
+    CONSUMER_FAILED = "consumer-failed"  # the frozen recognizer, not the entrant
     GPU_LOST = "gpu-lost"
     GPU_UNAVAILABLE = "gpu-unavailable"
     ORCHESTRATOR_DIED = "orchestrator-died"
