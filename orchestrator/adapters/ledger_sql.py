@@ -115,6 +115,8 @@ class SqlLedgerStore:
     def exclusive(self) -> Iterator[LedgerTransaction]:
         """Begin the only writing transaction; wait for others up to the busy timeout."""
         with self._begin("BEGIN IMMEDIATE") as connection:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{BUSY_TIMEOUT_S}s'")
             yield SqlTransaction(connection, place=self._place, lock=True)
 
     @contextmanager
@@ -122,6 +124,11 @@ class SqlLedgerStore:
         """Begin a reading transaction."""
         with self._begin("BEGIN") as connection:
             yield SqlTransaction(connection, place=self._place, lock=False)
+
+    def holds_ledger(self) -> bool:
+        """Tell whether the head's table exists."""
+        with ledger_errors(self._place), self._engine.connect() as connection:
+            return connection.dialect.has_table(connection, HEAD.name)
 
     @contextmanager
     def creation(self) -> Iterator[LedgerTransaction]:
@@ -150,13 +157,15 @@ def create_sql_ledger(
     `where` is the path of a SQLite file that does not exist yet, or a database URL.
 
     Raises:
-        RefusedByPolicy: when the file exists.
-        PlatformFault: when it cannot be written, or the database already holds a ledger.
+        RefusedByPolicy: when the file exists, or the database holds a ledger.
+        PlatformFault: when it cannot be written.
 
     """
     if isinstance(where, Path):
         _claim_file(where)
     store = _store(where, mode="rw")
+    if store.holds_ledger():
+        raise RefusedByPolicy(f"{store.place} holds a ledger already; it is never overwritten")
     try:
         with store.creation() as transaction:
             begin_log(created, keys, transaction)
@@ -198,9 +207,7 @@ def _claim_file(path: Path) -> None:
 
 
 def _require_ledger(store: SqlLedgerStore) -> None:
-    with ledger_errors(store.place), store._engine.connect() as connection:  # noqa: SLF001 - own class
-        found = connection.dialect.has_table(connection, HEAD.name)
-    if not found:
+    if not store.holds_ledger():
         raise MalformedDocument(f"{store.place}: not a ledger: the table {HEAD.name} is missing")
     with store.snapshot():
         pass  # reads the head and judges its format

@@ -54,6 +54,15 @@ _REMEDIES: tuple[tuple[str, type[PisteError], str], ...] = (
     ),
 )
 
+_POSTGRES_STATES = {  # PostgreSQL manual, appendix A
+    "55P03": "SQLITE_BUSY",  # lock_not_available: lock_timeout ran out
+    "25006": "SQLITE_READONLY",  # read_only_sql_transaction
+    "42501": "SQLITE_PERM",  # insufficient_privilege
+    "53100": "SQLITE_FULL",  # disk_full
+    "58030": "SQLITE_IOERR",  # io_error
+    "XX001": "SQLITE_CORRUPT",  # data_corrupted
+}
+
 
 @contextmanager
 def ledger_errors(place: str) -> Iterator[None]:
@@ -64,12 +73,18 @@ def ledger_errors(place: str) -> Iterator[None]:
         raise _translate(error, place) from error
 
 
+def _cause_name(cause: BaseException | None) -> str:
+    """Return SQLite's name of the error, for a PostgreSQL state the one that means the same."""
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorname", "") or ""
+    return _POSTGRES_STATES.get(getattr(cause, "sqlstate", None) or "", "")
+
+
 def _translate(error: SQLAlchemyError, place: str) -> PisteError:
     cause = error.orig if isinstance(error, DBAPIError) else None
-    if isinstance(cause, sqlite3.Error):
-        name = getattr(cause, "sqlite_errorname", "")
-        for prefix, kind, remedy in _REMEDIES:
-            if name.startswith(prefix):
-                return kind(f"{place}: {remedy}")
+    name = _cause_name(cause)
+    for prefix, kind, remedy in _REMEDIES:
+        if name.startswith(prefix):
+            return kind(f"{place}: {remedy}")
     shown = escape_untrusted(str(cause or error), 300)
     return PlatformFault(f"{place}: the ledger's database failed: {shown}")

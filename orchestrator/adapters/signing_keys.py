@@ -115,6 +115,29 @@ def create_key_file(path: Path, role: KeyRole, *, passphrase: bytes | None = Non
     return signer
 
 
+def next_key_path(directory: Path, role: KeyRole) -> Path:
+    """Return where a rotation prepares the role's next key, before the ledger knows of it."""
+    return directory / f"{role}.next.pem"
+
+
+def promote_next_key(directory: Path, role: KeyRole) -> None:
+    """Put the prepared key into the role's place, in one rename, once its rotation is logged.
+
+    Safe to repeat after a crash: without a prepared key it does nothing.
+
+    Raises:
+        PlatformFault: when the folder cannot be written.
+
+    """
+    prepared = next_key_path(directory, role)
+    try:
+        if prepared.exists():
+            prepared.replace(directory / f"{role}.pem")
+            _sync_directory(directory)
+    except OSError as error:
+        raise PlatformFault(f"{prepared}: key cannot be moved: {error.strerror}") from error
+
+
 def load_signing_keys(directory: Path, *, passphrase: bytes | None = None) -> SigningKeys:
     """Load the keys that `directory` holds; an absent file is a key that this host does not hold.
 

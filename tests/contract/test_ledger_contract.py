@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from sqlalchemy import create_engine
 
 from benchmarks.synthetic_ledger import (
     EDITION,
@@ -50,16 +53,34 @@ OTHER = "00000000000000bb"
 Create = Callable[[SigningKeys], StoredLedger]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def create(request: pytest.FixtureRequest, tmp_path: Path) -> Create:
+POSTGRES = os.environ.get("PISTE_TEST_POSTGRES", "")
+"""A SQLAlchemy URL of a scratch database; each test works in a schema of its own."""
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def create(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Create]:
     def create_ledger(keys: SigningKeys) -> StoredLedger:
-        created = workspace_created(generate_all if keys.run is None else keys)
+        created = workspace_created(all_keys if keys.run is None else keys)
         if request.param == "memory":
             return create_memory_ledger(created, keys=keys)
-        return create_sql_ledger(tmp_path / "ledger.sqlite", created, keys=keys)
+        return create_sql_ledger(where, created, keys=keys)
 
-    generate_all = generate_signing_keys()
-    return create_ledger
+    all_keys = generate_signing_keys()
+    where: Path | str = tmp_path / "ledger.sqlite"
+    if request.param != "postgres":
+        yield create_ledger
+        return
+    if not POSTGRES:
+        pytest.skip("PISTE_TEST_POSTGRES is not set: no PostgreSQL to test against")
+    schema = f"piste_{uuid.uuid4().hex}"
+    where = f"{POSTGRES}?options=-csearch_path%3D{schema}"
+    engine = create_engine(POSTGRES)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"CREATE SCHEMA {schema}")
+    yield create_ledger
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"DROP SCHEMA {schema} CASCADE")
+    engine.dispose()
 
 
 @pytest.fixture

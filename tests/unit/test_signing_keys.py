@@ -14,6 +14,8 @@ from orchestrator.adapters.signing_keys import (
     create_signing_keys,
     load_signer,
     load_signing_keys,
+    next_key_path,
+    promote_next_key,
 )
 from orchestrator.core.signatures import verify_signature
 
@@ -159,6 +161,17 @@ def test_a_failure_in_mid_way_leaves_no_key_at_all(
     with pytest.raises(PlatformFault, match="No space left on device"):
         create_key_file(tmp_path / "next.pem", "run")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rotation_prepares_the_next_key_and_then_puts_it_in_place(tmp_path: Path) -> None:
+    before = create_signing_keys(tmp_path / "keys")
+    prepared = create_key_file(next_key_path(tmp_path / "keys", "run"), "run")
+    assert load_signing_keys(tmp_path / "keys").held() == before.held()
+    for _ in range(2):
+        promote_next_key(tmp_path / "keys", "run")
+        assert load_signing_keys(tmp_path / "keys").held()[0] == prepared.public_key
+    names = sorted(item.name for item in (tmp_path / "keys").iterdir())
+    assert names == ["log.pem", "run.pem", "scorer.pem"]
 
 
 def test_the_private_half_never_shows(tmp_path: Path) -> None:
