@@ -47,7 +47,7 @@ def sign_folder(
         store.replace(f"{folder}/{name}", data)
         public[name] = sha256_hex(data)
     sums = render_sums(public)
-    store.replace(f"{folder}/{SUMS_SIGNATURE}", base64.encodebytes(signer.sign(sums)))
+    store.replace(f"{folder}/{SUMS_SIGNATURE}", base64.b64encode(signer.sign(sums)) + b"\n")
     store.replace(f"{folder}/{SUMS}", sums)
 
 
