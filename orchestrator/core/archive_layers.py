@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from manifests.errors import MalformedDocument
+from manifests.text import escape_untrusted
+from orchestrator.core.tar_stream import TarError, TarKind, TarStream, drain
 
 _GZIP = b"\x1f\x8b"
 _NOT_TAKEN = {
@@ -78,6 +80,39 @@ def _refuse_compression(head: bytes, place: str) -> None:
             )
 
 
+class _BoundedChunks(_HashedChunks):
+    """Counts too, and stops above a bound."""
+
+    def __init__(self, chunks: Iterable[bytes], *, limit_bytes: int, place: str) -> None:
+        super().__init__(chunks)
+        self.total_bytes = 0
+        self._limit_bytes = limit_bytes
+        self._place = place
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in super().__iter__():
+            self.total_bytes += len(chunk)
+            if self.total_bytes > self._limit_bytes:
+                raise MalformedDocument(
+                    f"{self._place}: more than {self._limit_bytes} bytes uncompressed"
+                )
+            yield chunk
+
+
+def _read_as_layer(chunks: Iterator[bytes], place: str) -> None:
+    """Read a layer to its end; a sparse member unpacks to more than the layer's own size."""
+    try:
+        for member in TarStream(chunks).members():
+            if member.kind is TarKind.SPARSE:
+                name = escape_untrusted(member.name.decode("utf-8", "backslashreplace"))
+                raise MalformedDocument(
+                    f"{place}: holds the sparse file {name}; write it in full or leave it out"
+                )
+    except TarError as error:
+        raise MalformedDocument(f"{place}: not a layer: {error}") from error
+    drain(chunks)
+
+
 def digest_layer(
     chunks: Iterable[bytes], *, head: bytes, limit_bytes: int, place: str
 ) -> LayerDigests:
@@ -85,21 +120,19 @@ def digest_layer(
 
     Raises:
         MalformedDocument: above `limit_bytes` uncompressed (a decompression bomb is cut there), for
-            a broken gzip stream and for other compressions.
+            a broken gzip stream, for other compressions, and for a tar that is broken or holds
+            sparse files.
 
     """
     _refuse_compression(head, place)
     stored = _HashedChunks(chunks)
     is_gzip = head.startswith(_GZIP)
-    plain = _inflate(stored, place=place) if is_gzip else iter(stored)
-    uncompressed, total = hashlib.sha256(), 0
-    for piece in plain:
-        total += len(piece)
-        if total > limit_bytes:
-            raise MalformedDocument(f"{place}: more than {limit_bytes} bytes uncompressed")
-        uncompressed.update(piece)
+    plain = _BoundedChunks(
+        _inflate(stored, place=place) if is_gzip else stored, limit_bytes=limit_bytes, place=place
+    )
+    _read_as_layer(iter(plain), place)
     return LayerDigests(
         stored=f"sha256:{stored.digest.hexdigest()}",
-        diff_id=f"sha256:{uncompressed.hexdigest()}",
-        uncompressed_bytes=total,
+        diff_id=f"sha256:{plain.digest.hexdigest()}",
+        uncompressed_bytes=plain.total_bytes,
     )

@@ -326,6 +326,22 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: tar_of(*docker_files(layer=b"\x28\xb5\x2f\xfd" + bytes(100))),
         "compressed with zstd",
     ),
+    "a layer with a sparse file": (
+        lambda: tar_of(*docker_files(layer=raw("big", tarfile.GNUTYPE_SPARSE) + bytes(1024))),
+        "holds the sparse file big",
+    ),
+    "a layer with a sparse file in pax": (
+        lambda: tar_of(
+            *docker_files(
+                layer=pax(b"22 GNU.sparse.major=1\n") + raw("big", tarfile.REGTYPE) + bytes(1024)
+            )
+        ),
+        "holds the sparse file big",
+    ),
+    "a layer that is no tar": (
+        lambda: tar_of(*docker_files(layer=b"x" * 2048)),
+        "not a layer",
+    ),
     "a gzip layer cut off": (
         lambda: tar_of(*docker_files(layer=gzip.compress(LAYER_BYTES)[:-10])),
         "cut off",
