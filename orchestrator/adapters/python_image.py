@@ -123,7 +123,7 @@ def _base_entries(image: PythonImage) -> Iterator[TarEntry]:
     yield from installation.entries_of(files)
 
 
-def write_atomically(path: Path, chunks: Iterable[bytes]) -> str:
+def _write_atomically(path: Path, chunks: Iterable[bytes]) -> str:
     """Write `chunks` to `path` through a temporary file beside it; return their SHA-256 in hex."""
     digest = hashlib.sha256()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,9 +136,8 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> str:
                 stream.write(chunk)
         temporary.chmod(0o644)
         temporary.replace(path)
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
     return digest.hexdigest()
 
 
@@ -152,8 +151,8 @@ def _cached_base(image: PythonImage, cache: Path) -> Layer:
     key = _base_key(image)
     tar, facts = cache / f"{key}.tar", cache / f"{key}.json"
     if not facts.is_file():
-        digest = write_atomically(tar, tar_chunks(with_parents(_base_entries(image))))
-        write_atomically(facts, [canonical_json({"sha256": digest, "size": tar.stat().st_size})])
+        digest = _write_atomically(tar, tar_chunks(with_parents(_base_entries(image))))
+        _write_atomically(facts, [canonical_json({"sha256": digest, "size": tar.stat().st_size})])
     known = parse_json_object(facts.read_bytes(), source=str(facts))
     size = tar.stat().st_size if tar.is_file() else -1
     if size != known.get("size"):
@@ -191,7 +190,7 @@ def build_python_image(
             chunks = oci_layout_chunks(config, layers, platform=settings.platform)
         else:
             chunks = docker_archive_chunks(config, layers)
-        write_atomically(destination, chunks)
+        _write_atomically(destination, chunks)
         size = destination.stat().st_size
     except OSError as error:
         raise PlatformFault(f"{destination}: the image cannot be built: {error}") from error
