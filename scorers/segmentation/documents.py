@@ -78,7 +78,7 @@ def reference_spans(label: SegmentationLabel) -> list[FrameSpan]:
     if not 0 < label.n_frames < MAX_FRAMES:
         raise MalformedDocument(f"{place}: n_frames is {label.n_frames}, not 1 to {MAX_FRAMES - 1}")
     for index, segment in enumerate(label.segments):
-        if not (math.isfinite(segment.start_s) and math.isfinite(segment.end_s)):
+        if not all(math.isfinite(s * label.fps) for s in (segment.start_s, segment.end_s)):
             raise MalformedDocument(f"{place}, segment {index}: a time is not finite")
     spans = [segment_frames(segment, label.fps) for segment in label.segments]
     check_spans(spans, label.n_frames, place)

@@ -241,6 +241,7 @@ def test_a_segment_that_cannot_be_is_refused_by_clip_and_index(
         ({"n_frames": 0}, "n_frames is 0"),
         ({"n_frames": 2**24}, "n_frames is 16777216"),
         ({"segments": (LabelledSegment("A", 0.0, math.inf),)}, "segment 0: a time is not finite"),
+        ({"fps": 60.0, "segments": (LabelledSegment("A", 0.0, 1e308),)}, "a time is not finite"),
     ],
 )
 def test_a_label_that_cannot_be_is_refused(change: dict[str, Any], fact: str) -> None:
