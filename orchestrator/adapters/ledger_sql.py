@@ -222,7 +222,9 @@ def _store(where: Path | str, *, mode: str) -> SqlLedgerStore:
         if url.get_backend_name() == "sqlite":
             path = Path(url.database or "ledger.sqlite")
             return SqlLedgerStore(_sqlite_engine(path, mode=mode), place=place)
-        return SqlLedgerStore(create_engine(url, isolation_level="READ COMMITTED"), place=place)
+        return SqlLedgerStore(
+            create_engine(url, isolation_level="READ COMMITTED", poolclass=NullPool), place=place
+        )
     except (ArgumentError, NoSuchModuleError) as error:
         raise MalformedDocument(f"ledger URL: {error}") from error
     except ImportError as error:
