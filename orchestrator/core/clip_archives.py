@@ -1,8 +1,9 @@
 """One sealed clip as a tar: the same members give the same bytes. Pure.
 
-A clip's archive is a ustar file with two members, `keypoints/<id>.npy` and
-`annotations/<id>.json`, padded with zero blocks to a multiple of 64 KiB, so that the length of
-its ciphertext says little about the clip. `tar` skips the padding.
+A clip's archive is a POSIX tar with two members, `keypoints/<id>.npy` and
+`annotations/<id>.json`, padded to a multiple of 64 KiB, so that the length of its ciphertext says
+little about the clip. The padding is a pax `comment`, which POSIX tells every tar to ignore: zero
+blocks behind the end would make `age -d … | tar x` fail, as tar stops reading there.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from manifests.text import escape_untrusted
 
 PADDING_BYTES = 64 * 1024
 _BLOCK = tarfile.BLOCKSIZE
+_PAX_NAME = "././@PaxHeader"
 _END = bytes(2 * _BLOCK)
 
 
@@ -52,10 +54,17 @@ def _member(file: InputFile) -> tuple[bytes, bytes, bytes]:
 
 
 def pack_clip(files: Iterable[InputFile]) -> bytes:
-    """Return the archive of one clip: its files in the given order, then the padding."""
+    """Return the archive of one clip: the padding, then its files in the given order."""
     body = b"".join(part for file in files for part in _member(file))
-    length = len(body) + len(_END)
-    return b"".join((body, _END, bytes(-length % PADDING_BYTES)))
+    least = 2 * _BLOCK + len(body) + len(_END)  # a comment takes a header and a block
+    return b"".join((*_comment(_BLOCK + -least % PADDING_BYTES), body, _END))
+
+
+def _comment(size_bytes: int) -> tuple[bytes, bytes]:
+    """Return a pax header that says nothing in `size_bytes`, a multiple of the block."""
+    start = f"{size_bytes} comment=".encode("ascii")
+    header = _header(_PAX_NAME, size_bytes=size_bytes, mode=0o444, kind=tarfile.XHDTYPE)
+    return header, start + b" " * (size_bytes - len(start) - 1) + b"\n"
 
 
 def unpack_clip(archive: bytes, *, clip_id: str, source: str) -> tuple[InputFile, InputFile]:
@@ -69,15 +78,27 @@ def unpack_clip(archive: bytes, *, clip_id: str, source: str) -> tuple[InputFile
     wanted = (keypoints_name(clip_id), annotation_name(clip_id))
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
-            members = [(info, tar.extractfile(info)) for info in tar]
+            members = tar.getmembers()
+            _check_members(members, wanted, source)
+            keypoints, annotation = (_content(tar, info) for info in members)
     except tarfile.TarError as error:
         raise PlatformFault(f"{source}: opens to something that is not a tar") from error
-    names = [info.name for info, _ in members]
-    if names != list(wanted) or not all(info.isreg() for info, _ in members):
-        found = escape_untrusted(", ".join(names[:4]), 120)
-        raise PlatformFault(f"{source}: holds {found or 'nothing'}, not {wanted[0]}, {wanted[1]}")
-    keypoints, annotation = (file.read() if file else b"" for _, file in members)
     return InputFile(wanted[0], keypoints), InputFile(wanted[1], annotation)
+
+
+def _check_members(members: list[tarfile.TarInfo], wanted: tuple[str, str], source: str) -> None:
+    names = [info.name for info in members]
+    plain = all(info.type == tarfile.REGTYPE and not info.issparse() for info in members)
+    if names != list(wanted) or not plain:
+        found = escape_untrusted(", ".join(names[:4]), 120)
+        raise PlatformFault(
+            f"{source}: holds {found or 'nothing'}, not the plain files {wanted[0]}, {wanted[1]}"
+        )
+
+
+def _content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> bytes:
+    file = tar.extractfile(info)
+    return file.read() if file is not None else b""
 
 
 def stream_input(files: Iterable[InputFile]) -> Iterator[bytes]:

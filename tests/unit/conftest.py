@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -71,6 +71,11 @@ def sealing(workspace_root: Path, keyring: AgeKeyring) -> SealingTools:
     return tools_of(workspace_root, keyring)
 
 
+@pytest.fixture(scope="session")
+def tools_at() -> Callable[[Path], SealingTools]:
+    return lambda root: tools_of(root, AgeKeyring(root / "keys"))
+
+
 def tools_of(root: Path, keyring: AgeKeyring) -> SealingTools:
     return SealingTools(
         store=open_workspace(root),
@@ -87,7 +92,7 @@ def tools_of(root: Path, keyring: AgeKeyring) -> SealingTools:
 
 @pytest.fixture
 def sample_root(tmp_path: Path) -> Path:
-    """A folder with the edition `sample-2026`: eight invented clips, three labels' worth each."""
+    """A folder with the edition `sample-2026`: eight invented clips."""
     root = tmp_path / "sample"
     request = SampleRequest(edition="sample-2026", opens=OPENS, closes=CLOSES, clips=8)
     make_sample_edition(SampleFolder(root), request)
