@@ -11,7 +11,7 @@ from orchestrator.ports.ledger import Ledger
 from orchestrator.ports.sealing import Unsealer
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.sealed_editions import SealedEdition
-from orchestrator.usecases.sealed_labels import MAP_FILE, labels_file
+from orchestrator.usecases.sealed_labels import NAMES_FILE, labels_file
 
 
 def label_commitments(edition: str, ledger: Ledger) -> tuple[LabelsCommitment, ...]:
@@ -78,7 +78,7 @@ def open_names(
     sealed: SealedEdition, *, store: WorkspaceStore, unsealer: Unsealer
 ) -> dict[str, str]:
     """Return the opaque name of each clip by its original one. Raises WrongIdentity."""
-    name = f"{sealed.folder}/{MAP_FILE}"
+    name = f"{sealed.folder}/{NAMES_FILE}"
     source = f"{store.root}/{name}"
     layers = len(sealed.seal.recipients.labels.layers)
     return parse_names(

@@ -34,7 +34,7 @@ from orchestrator.ports.sealing import Sealer
 from orchestrator.ports.store import StagedEdition, WorkspaceStore
 from orchestrator.usecases.clip_files import read_clip
 from orchestrator.usecases.edition_draft import EditionDraft, LoadProfile, read_draft
-from orchestrator.usecases.sealed_labels import MAP_FILE, SALT_BYTES, labels_file, seal_labels
+from orchestrator.usecases.sealed_labels import NAMES_FILE, SALT_BYTES, labels_file, seal_labels
 from orchestrator.usecases.settle_editions import (
     CLIP_SUMS_FILE,
     EDITION_FILE,
@@ -204,7 +204,7 @@ def _seal_labels(
         plan=plan,
     )
     staged.add(labels_file(rule.version), sealed.sealed)
-    staged.add(MAP_FILE, tools.sealer.seal(render_names(draft.names), plan))
+    staged.add(NAMES_FILE, tools.sealer.seal(render_names(draft.names), plan))
     return sealed.commitment
 
 

@@ -12,7 +12,8 @@ from orchestrator.core.seal_documents import SealingPlan
 from orchestrator.ports.sealing import Sealer
 
 SALT_BYTES = 32
-MAP_FILE = "labels/map.age"
+NAMES_FILE = "clip-names.age"
+"""Maps the clips' original names to the opaque ones, for the labels' recipients alone."""
 
 
 def labels_file(version: str) -> str:

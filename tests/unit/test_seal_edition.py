@@ -111,10 +111,8 @@ def test_labels_open_for_their_identity_only_and_match_the_commitment(
     salted = unsealer.open_sealed(sealed, layers=1, source="labels-v1.age")
     assert hashlib.sha256(salted).hexdigest() == seal.labels[0].sha256
     labels = parse_salted_labels(salted, track="recognition", source="labels-v1")
-    sealed_map = sealing.store.read(f"{EDITION}/labels/map.age")
-    names = parse_names(
-        unsealer.open_sealed(sealed_map, layers=1, source="map.age"), source="map.age"
-    )
+    sealed_map = sealing.store.read(f"{EDITION}/clip-names.age")
+    names = parse_names(unsealer.open_sealed(sealed_map, layers=1, source="names"), source="names")
     original = [
         json.loads(line) for line in (sample_root / "labels-v1.jsonl").read_text().splitlines()
     ]
