@@ -27,10 +27,6 @@ class Counts:
         """Return a count of width 1 as shape (units,)."""
         return self.columns[name][:, 0]
 
-    def __contains__(self, name: str) -> bool:
-        """Tell whether there are counts of that name."""
-        return name in self.columns
-
     def __or__(self, other: Counts) -> Counts:
         """Join counts of the same units under their different names."""
         return Counts({**self.columns, **other.columns})

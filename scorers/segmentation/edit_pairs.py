@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from manifests.encoding import canonical_json
 from manifests.errors import MalformedDocument
+from manifests.predictions.segmentation import SegmentationPrediction, render_segmentation
 from manifests.text import escape_untrusted
 from scorers.segmentation.documents import (
     FrameSpan,
@@ -96,20 +96,17 @@ def render_predictions(predictions: Predictions) -> bytes:
 
     Raise ``MalformedDocument`` for spans that are empty, negative, unordered or overlapping.
     """
-    lines = []
-    for clip_id in sorted(predictions):
-        previous_end = 0
-        for index, (start, end) in enumerate(predictions[clip_id]):
-            if start < previous_end or end <= start:
+    for clip_id, spans in predictions.items():
+        for index, (start, end) in enumerate(spans):
+            if start < (spans[index - 1][1] if index else 0) or end <= start:
                 place = f"predictions, clip {escape_untrusted(clip_id)}, segment {index}"
                 raise MalformedDocument(
                     f"{place} [{start}, {end}): segments must be ordered and disjoint; "
                     "split overlapping windows into layers first"
                 )
-            previous_end = end
-        segments = [{"start_frame": s, "end_frame": e} for s, e in predictions[clip_id]]
-        lines.append(canonical_json({"clip_id": clip_id, "segments": segments}) + b"\n")
-    return b"".join(lines)
+    return render_segmentation(
+        SegmentationPrediction(clip_id, tuple(spans)) for clip_id, spans in predictions.items()
+    )
 
 
 def _pair(

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manifests.annotations import Span
 from manifests.errors import MalformedDocument
 from scorers.segmentation import (
     LabelledSegment,
@@ -283,6 +284,17 @@ def test_an_untrusted_clip_id_is_escaped_in_the_message() -> None:
 def test_frames_are_truncated_as_the_loader_truncates_them() -> None:
     assert segment_frames(LabelledSegment("A", 0.29, 0.58), 100.0) == (28, 57)
     assert segment_frames(LabelledSegment("A", 1.0, 2.04), 25.0) == (25, 51)
+
+
+@given(st.integers(0, 10**7), st.integers(1, 10**5), st.sampled_from([23.976, 25.0, 29.97, 60.0]))
+@settings(max_examples=100, deadline=None)
+def test_labels_and_annotations_agree_on_the_frames_of_a_sign(
+    start_ms: int, length_ms: int, fps: float
+) -> None:
+    start, end = start_ms / 1000, (start_ms + length_ms) / 1000
+    assert segment_frames(LabelledSegment("A", start, end), fps) == Span(
+        start=start, end=end
+    ).frames(fps)
 
 
 @given(st.integers(0, 10_000), st.randoms(use_true_random=False))

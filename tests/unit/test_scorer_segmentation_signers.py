@@ -28,6 +28,7 @@ from scorers.segmentation.figures import figure_values
 from scorers.segmentation.held_out import CHANGES, score_selected
 from scorers.segmentation.intervals import SignerResamples, signer_intervals, signer_resamples
 from scorers.segmentation.measurement import clip_counts, signer_counts
+from scorers.segmentation.rejection import above, fit_rejection, without_rejected
 from scorers.segmentation.selection import Objective, SelectionManifest, parse_selection
 from scorers.segmentation.validation import select_on_validation
 from scorers.statistics.bootstrap import resample_weights
@@ -273,6 +274,33 @@ def test_an_incomplete_repeated_or_silent_candidate_is_refused() -> None:
         select_on_validation(
             labels, [replace(candidates[0], consumer=None)], VOCABULARY, PARAMETERS
         )
+
+
+def test_a_figure_that_no_candidate_has_selects_none_and_test_leaves_it_out() -> None:
+    labels, candidates, _ = selected()
+    manifest = select_on_validation(labels, candidates, ["NOWHERE"], PARAMETERS)
+    assert manifest.selected == {"mf1s": "sharp", "auc_ru": None, "wer_all": None}
+    assert manifest.joint is None
+    test_labels, outputs = held_out()
+    report = score_selected(manifest, test_labels, outputs, ["NOWHERE"], PARAMETERS)
+    assert set(report.cards) == {Objective.MF1S}
+    assert report.changes == {}
+    assert report.joint is None
+
+
+def test_nothing_is_rejected_without_confidences() -> None:
+    labels, candidates, _ = selected()
+    silent = replace(candidates[0], consumer=None)
+    unsure = replace(silent, consumer={clip: [("G1", None)] for clip in candidates[0].predictions})
+    with pytest.raises(MalformedDocument, match="sharp has no consumer"):
+        without_rejected(silent, 0.5)
+    with pytest.raises(MalformedDocument, match="clip v0000: no confidence"):
+        without_rejected(unsure, 0.5)
+    corpus = build_corpus(labels, unsure.predictions, VOCABULARY, unsure.consumer)
+    with pytest.raises(MalformedDocument, match="no confidence for some answers"):
+        above(corpus, 0.5)
+    with pytest.raises(MalformedDocument, match="retention 0% is outside"):
+        fit_rejection([0.5], retentions_percent=(0,))
 
 
 def held_out() -> tuple[list[SegmentationLabel], dict[str, SystemOutput]]:
