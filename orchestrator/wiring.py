@@ -4,27 +4,42 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import socket
 from pathlib import Path
 
+from manifests.digests import oci_digest
 from manifests.errors import MalformedDocument
 from manifests.statements import WorkspaceCreated
 from orchestrator.adapters.age_files import AgeKeyring, AgeSealer, generate_identity
+from orchestrator.adapters.archive_file import ArchiveFile
+from orchestrator.adapters.docker_engine import DockerEngine
 from orchestrator.adapters.epee_folder import EditionFile
 from orchestrator.adapters.ledger_sql import create_sql_ledger, open_sql_ledger
 from orchestrator.adapters.new_workspace import stage_workspace
+from orchestrator.adapters.nvidia_smi import list_gpu_uuids
+from orchestrator.adapters.probe_image import gpu_probe_image
+from orchestrator.adapters.registry_http import HttpRegistry
 from orchestrator.adapters.signing_keys import create_signing_keys, load_signing_keys
 from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.adapters.workspace_files import open_workspace as open_workspace_files
+from orchestrator.core.image_archive import docker_archive_chunks
+from orchestrator.core.run_policy import engine_platform
 from orchestrator.core.seal_documents import SealDocument, SealRecipients
 from orchestrator.core.sealed_profile import seal_profile
 from orchestrator.ports.clip_source import EditionSource
-from orchestrator.ports.reporter import Reporter
+from orchestrator.ports.engine import ContainerEngine
+from orchestrator.ports.reporter import Reporter, SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
+from orchestrator.usecases.host_gpus import HostGpus
 from orchestrator.usecases.initialise import Initialised, WorkspaceMakers, initialise
+from orchestrator.usecases.resolve_image import ImageSources
+from orchestrator.usecases.run_host import RunHost
 from orchestrator.usecases.seal_edition import SealingTools, seal_edition
+from orchestrator.usecases.self_test import probe_sandbox, require_sandbox
 from orchestrator.usecases.workspace import Workspace
-from sandbox_profiles.profile import ShippedProfile, load_profile, parse_profile
+from sandbox_profiles.profile import SandboxProfile, ShippedProfile, load_profile, parse_profile
 
 LEDGER_FILE = "ledger.sqlite"
 KEYS_FOLDER = "keys"
@@ -79,6 +94,65 @@ def create_workspace(root: Path, *, origin: str | None) -> Initialised:
             clock=SystemClock(),
         ),
     )
+
+
+def docker_engine() -> DockerEngine:
+    """Return the engine that the environment names; nothing is asked of it yet."""
+    return DockerEngine(os.environ)
+
+
+def image_cache() -> Path:
+    """Return the folder that keeps base layers of images which piste builds itself."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "piste"
+
+
+def free_bytes(folder: str) -> int | None:
+    """Return the free bytes under an engine's folder, or None where it cannot be seen from here."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
+
+
+def image_sources(engine: ContainerEngine) -> ImageSources:
+    """Return where images come from: this engine, registries as it reaches them, archives."""
+    registries = engine.describe().raw.get("RegistryConfig") or {}
+    configured = registries.get("IndexConfigs") or {}
+    insecure = [name for name, facts in configured.items() if not facts.get("Secure", True)]
+    return ImageSources(
+        engine=engine,
+        registry=HttpRegistry(insecure_registries=insecure),
+        open_archive=ArchiveFile,
+    )
+
+
+def run_host(engine: ContainerEngine) -> RunHost:
+    """Return this machine as a host of runs."""
+    gpus = HostGpus(engine, list_uuids=list_gpu_uuids, load_helper=lambda: _load_gpu_helper(engine))
+    return RunHost(
+        name=socket.gethostname(),
+        sources=image_sources(engine),
+        free_bytes=free_bytes,
+        gpus=gpus,
+        self_test=lambda profile: self_test(engine, profile),
+    )
+
+
+def self_test(engine: ContainerEngine, profile: SandboxProfile) -> None:
+    """Refuse a host on which the sandbox does not hold."""
+    platform = engine_platform(engine.describe().architecture)
+    results = probe_sandbox(engine, profile, run_id=secrets.token_hex(8), platform=platform)
+    require_sandbox(results)
+
+
+def _load_gpu_helper(engine: ContainerEngine) -> str:
+    config, layer = gpu_probe_image()
+    archive = b"".join(docker_archive_chunks(config, [layer]))
+    image_id = oci_digest(config)
+    if engine.inspect_image(image_id) is None:
+        engine.load_archive((archive,), len(archive), SilentReporter())
+    return image_id
 
 
 def load_profile_file(source: EditionSource, name: str) -> bytes:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 from manifests.editions import EngineMinimum
 from manifests.errors import RefusedByPolicy
 from manifests.statements import EditionSealed, Statement, TeamRegistered
 from manifests.text import escape_untrusted
-from orchestrator.core.advisories import is_older
-from sandbox_profiles.profile import SandboxProfile
+from orchestrator.core.versions import is_older
 
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -62,30 +61,17 @@ def engine_platform(architecture: str) -> str:
     return f"linux/{known}"
 
 
-def check_engine(
-    *,
-    limits: Mapping[str, bool],
-    runtimes: Sequence[str],
-    versions: Mapping[str, str],
-    minimum: EngineMinimum,
-    profile: SandboxProfile,
-) -> None:
-    """Refuse an engine that is too weak for the profile or too old for the edition.
-
-    `versions` holds `docker` and `runc`.
+def check_versions(*, docker: str, runc: str, minimum: EngineMinimum) -> None:
+    """Refuse an engine or runtime that is older than the edition demands.
 
     Raises:
-        RefusedByPolicy: with everything that is missing.
+        RefusedByPolicy: with what was found and what is demanded.
 
     """
-    weak = [f"it cannot limit {name}" for name, works in sorted(limits.items()) if not works]
-    if profile.runtime not in runtimes:
-        weak.append(f"it has no runtime {profile.runtime}, which the profile needs")
-    for name, needed in (("docker", minimum.docker), ("runc", minimum.runc)):
-        if needed is not None and is_older(versions[name], needed):
-            weak.append(f"its {name} is {versions[name]}, the edition demands {needed}")
-    if weak:
-        raise RefusedByPolicy(
-            f"this engine is too weak for the profile {profile.name}: {'; '.join(weak)}; "
-            "see piste doctor; nothing was spent"
-        )
+    pairs = (("docker", docker, minimum.docker), ("runc", runc, minimum.runc))
+    for name, found, needed in pairs:
+        if needed is not None and is_older(found, needed):
+            raise RefusedByPolicy(
+                f"this host's {name} is {escape_untrusted(found, 40)}, the edition demands "
+                f"{needed} or newer; update it; nothing was spent"
+            )

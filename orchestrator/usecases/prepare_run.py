@@ -12,13 +12,14 @@ from manifests.statements import EditionSealed, TeamRegistered
 from orchestrator.core.gpu import GpuFacts, GpuPolicy, GpuRequest, choose_gpus
 from orchestrator.core.image_config import neutralise
 from orchestrator.core.quota import quota_fault, quota_state
-from orchestrator.core.run_policy import check_engine, check_open, registered_team
+from orchestrator.core.run_policy import check_open, check_versions, registered_team
 from orchestrator.core.run_states import fold_runs
 from orchestrator.core.scoring import edition_parameters
 from orchestrator.core.sealed_profile import open_profile
 from orchestrator.ports.engine import EngineDescription
 from orchestrator.ports.reporter import Reporter, Step
 from orchestrator.ports.sealing import Purpose
+from orchestrator.usecases.engine_fitness import require_fit_engine
 from orchestrator.usecases.open_clips import ExamInput, open_sealed_clips
 from orchestrator.usecases.resolve_image import ResolvedImage, resolve_image
 from orchestrator.usecases.run_host import RunHost
@@ -134,13 +135,8 @@ def _admit(workspace: Workspace, request: CertifyRequest, sealed: SealedEdition)
 
 def _check_host(host: RunHost, sealed: SealedEdition, profile: SandboxProfile) -> EngineDescription:
     engine = host.engine.describe()
-    check_engine(
-        limits=engine.limits,
-        runtimes=engine.runtimes,
-        versions={"docker": engine.docker, "runc": engine.runc},
-        minimum=sealed.edition.engine_minimum,
-        profile=profile,
-    )
+    require_fit_engine(engine, profile)
+    check_versions(docker=engine.docker, runc=engine.runc, minimum=sealed.edition.engine_minimum)
     return engine
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orchestrator.core.advisories import runtime_advisories
+from orchestrator.core.advisories import runc_advisory
 from orchestrator.core.run_policy import engine_platform
 from orchestrator.ports.engine import ContainerEngine, EngineDescription
 from orchestrator.ports.gpus import GpuInventory
@@ -42,6 +42,7 @@ def environment_document(
     engine: EngineDescription, *, profile: SandboxProfile, gpu: list[dict[str, str]] | None
 ) -> dict[str, object]:
     """Return the environment as the record and `certify --json` show it."""
+    advisory = runc_advisory(engine.runc)
     return {
         "docker": engine.docker,
         "api": engine.api,
@@ -56,5 +57,5 @@ def environment_document(
         "security": list(engine.security_options),
         "engine_id": engine.engine_id,
         "gpu": gpu,
-        "advisories": list(runtime_advisories(engine.runc)),
+        "advisories": [] if advisory is None else [advisory],
     }

@@ -1,0 +1,155 @@
+"""Pick up what a dead process left: finish its run or void it, and remove its parts.
+
+An intent is written before an image is brought in and removed when the run's evidence is
+complete. A run's lock tells whether its process lives; the kernel drops it when the process dies.
+What happened to the run, the ledger alone says: parts at the engine are found by the run's name,
+never by a label, which an image could carry too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from manifests.encoding import Json
+from manifests.images import ImageIdentity
+from manifests.outcomes import Diagnostic, Outcome
+from manifests.statements import ImageRemoved, RunReserved, Statement
+from orchestrator.core.run_states import Run, RunState, fold_runs
+from orchestrator.ports.engine import ContainerEngine, EngineUnavailable
+from orchestrator.ports.reporter import Reporter
+from orchestrator.usecases.finish_run import remove_image, score_and_sign, void_run
+from orchestrator.usecases.resolve_image import ResolvedImage
+from orchestrator.usecases.sandbox_parts import remove_leftovers
+from orchestrator.usecases.workspace import Workspace
+
+DIED = "the orchestrator died while the run was {state}; nothing of it is scored"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunIntent:
+    """A run under way: what its image may be called at the engine, and was not there before."""
+
+    run_id: str
+    brought_in: tuple[str, ...]
+
+    @classmethod
+    def of(cls, run_id: str, image: ResolvedImage, *, engine: ContainerEngine) -> RunIntent:
+        """Note the ids that the image may get and that the engine does not know yet."""
+        ids = (image.config_digest, image.manifest_digest, image.index_digest)
+        new = [each for each in ids if each is not None and engine.inspect_image(each) is None]
+        return cls(run_id=run_id, brought_in=tuple(dict.fromkeys(new)))
+
+    @classmethod
+    def parse(cls, run_id: str, document: Mapping[str, Json]) -> RunIntent:
+        """Read an intent back; a damaged one names no image."""
+        ids = document.get("brought_in")
+        known = [each for each in ids if isinstance(each, str)] if isinstance(ids, list) else []
+        return cls(run_id=run_id, brought_in=tuple(known))
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    run: Run | None
+    identity: ImageIdentity | None
+    removed: bool
+
+
+def remember_run(workspace: Workspace, intent: RunIntent) -> None:
+    """Record what is about to be brought in, before it is."""
+    workspace.store.write_intent(intent.run_id, {"brought_in": list(intent.brought_in)})
+
+
+def forget_run(workspace: Workspace, run_id: str) -> None:
+    """Say that nothing of the run is left to do."""
+    workspace.store.remove_intent(run_id)
+
+
+def abandoned_runs(workspace: Workspace) -> tuple[RunIntent, ...]:
+    """Return the intents whose process is gone."""
+    return tuple(
+        RunIntent.parse(name, document)
+        for name, document in sorted(workspace.store.intents().items())
+        if not workspace.store.is_run_alive(name)
+    )
+
+
+def recover_runs(
+    workspace: Workspace, engine: ContainerEngine, reporter: Reporter
+) -> tuple[str, ...]:
+    """Settle every abandoned run; return their ids.
+
+    Raises:
+        EngineUnavailable: their parts cannot be removed now; the ledger is settled all the same.
+
+    """
+    settled = []
+    for intent in abandoned_runs(workspace):
+        with workspace.store.lock_run(intent.run_id):
+            settle_run(workspace, engine, intent, reporter=reporter)
+        reporter.note(f"run {intent.run_id} was picked up after its process had died")
+        settled.append(intent.run_id)
+    return tuple(settled)
+
+
+def settle_run(
+    workspace: Workspace,
+    engine: ContainerEngine,
+    intent: RunIntent,
+    *,
+    reporter: Reporter,
+    reason: str | None = None,
+    diagnostics: tuple[Diagnostic, ...] = (Diagnostic.ORCHESTRATOR_DIED,),
+) -> None:
+    """Void an unfinished run, remove its parts and its image, score and sign what is finished.
+
+    The ledger comes first: it needs no engine. Every step may be done again.
+    """
+    run_id = intent.run_id
+    facts = _facts(workspace, run_id)
+    if facts.run is not None:
+        _void_unfinished(workspace, facts.run, reason, diagnostics)
+    left = remove_leftovers(engine, run_id)
+    if left:
+        raise EngineUnavailable(
+            f"run {run_id}: the engine does not remove {', '.join(left)}; restart it, then: "
+            "piste runs reap"
+        )
+    _remove_image(workspace, engine, intent, facts, reporter)
+    if facts.run is not None:
+        score_and_sign(workspace, run_id, reporter=reporter)
+    forget_run(workspace, run_id)
+
+
+def _facts(workspace: Workspace, run_id: str) -> _Facts:
+    statements: list[Statement] = [e.statement for e in workspace.ledger.entries(run_id=run_id)]
+    identity = next((s.image for s in statements if isinstance(s, RunReserved)), None)
+    removed = any(isinstance(s, ImageRemoved) and s.gone for s in statements)
+    return _Facts(fold_runs(statements).get(run_id), identity, removed)
+
+
+def _void_unfinished(
+    workspace: Workspace, run: Run, reason: str | None, diagnostics: tuple[Diagnostic, ...]
+) -> None:
+    failed = run.state is RunState.FINISHED and run.outcome is Outcome.PLATFORM_FAULT
+    if run.open:
+        reason = reason or DIED.format(state=run.state)
+    elif failed:
+        reason = "our side failed, as the run's own end says"
+    else:
+        return
+    void_run(workspace, run.run_id, reason=reason, diagnostics=diagnostics)
+
+
+def _remove_image(
+    workspace: Workspace,
+    engine: ContainerEngine,
+    intent: RunIntent,
+    facts: _Facts,
+    reporter: Reporter,
+) -> None:
+    if facts.identity is None:
+        for image_id in intent.brought_in:
+            engine.remove_image(image_id)
+    elif not facts.removed:
+        remove_image(workspace, intent.run_id, facts.identity, engine=engine, reporter=reporter)
