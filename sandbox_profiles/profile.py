@@ -24,7 +24,7 @@ from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
 from sandbox_profiles.seccomp import SocketFamily, seccomp_document
 
-_SIZE = re.compile(r"^([0-9]{1,15}) ?(B|KiB|MiB|GiB|TiB)$")
+_SIZE = re.compile(r"([0-9]{1,15}) ?(B|KiB|MiB|GiB|TiB)", re.ASCII)
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
@@ -40,7 +40,7 @@ def _parse_size(value: object) -> object:
     """Read `1GiB` as a number of bytes; anything but text passes on to the type check."""
     if not isinstance(value, str):
         return value
-    found = _SIZE.match(value)
+    found = _SIZE.fullmatch(value)
     if found is None:
         raise ValueError("a size is a number of bytes or as 512MiB, 1GiB")
     return int(found[1]) * _UNITS[found[2]]

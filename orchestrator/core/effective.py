@@ -27,8 +27,6 @@ _ENGINE_DEFAULTS: Final[Mapping[str, tuple[object, ...]]] = {
 }
 """What an engine fills in for a field that was not asked for, beside nothing."""
 
-_NOTHING: Final[tuple[object, ...]] = (None, "", 0, [], {})
-
 _OWN_CONFIG: Final = (
     "User",
     "Hostname",
@@ -45,14 +43,14 @@ _OWN_CONFIG: Final = (
 
 
 def _pruned(value: object) -> object:
-    """Drop what means nothing: engines spell an unset field as null, zero, or not at all."""
+    """Return None for what means nothing: engines spell an unset field as null, zero or empty."""
     if isinstance(value, Mapping):
         kept = {key: _pruned(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item not in _NOTHING}
+        return {key: item for key, item in kept.items() if item is not None} or None
     if isinstance(value, list | tuple):
         items = [_pruned(item) for item in value]
-        return items if any(item not in _NOTHING for item in items) else []
-    return None if value in _NOTHING else value
+        return items if any(item is not None for item in items) else None
+    return value or None
 
 
 def _shown(value: object) -> str:
@@ -76,7 +74,7 @@ def _host_differences(asked: Mapping[str, Any], found: Mapping[str, Any]) -> Ite
             missing = sorted(_AT_LEAST[field] - set(value or ()))
             if missing:
                 yield f"{field}: {', '.join(missing)} is not covered"
-        elif _pruned(value) not in (*_NOTHING, *_ENGINE_DEFAULTS.get(field, ())):
+        elif _pruned(value) not in (None, *_ENGINE_DEFAULTS.get(field, ())):
             yield f"{field}: not asked for, the engine has {_shown(value)}"
 
 
@@ -154,7 +152,7 @@ def _without_filter_text(options: list[str]) -> list[str]:
 def effective_document(inspected: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the record keeps of an inspection: image, limits, environment, mounts."""
     host = inspected.get("HostConfig") or {}
-    set_fields = {name: host[name] for name in sorted(host) if _pruned(host[name]) not in _NOTHING}
+    set_fields = {name: host[name] for name in sorted(host) if _pruned(host[name]) is not None}
     set_fields["SecurityOpt"] = _without_filter_text(host.get("SecurityOpt") or [])
     config = inspected.get("Config") or {}
     kept = ("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "StopSignal", "Healthcheck", "Labels")

@@ -33,8 +33,8 @@ QUERY_COMMAND: Final = (
     "--format=csv,noheader,nounits",
 )
 
-_DEVICE_ID: Final = re.compile(r"^(GPU|MIG)-[0-9A-Za-z/-]{1,100}$")
-_CDI_NAME: Final = re.compile(r"^[a-z0-9.-]{1,60}/[a-z0-9_-]{1,30}=[0-9A-Za-z:_-]{1,100}$")
+_DEVICE_ID: Final = re.compile(r"(GPU|MIG)-[0-9A-Za-z/-]{1,100}")
+_CDI_NAME: Final = re.compile(r"[a-z0-9.-]{1,60}/[a-z0-9_-]{1,30}=[0-9A-Za-z:_-]{1,100}")
 _NO_GPU_MESSAGES: Final = (
     "could not select device driver",
     "unresolvable cdi devices",
@@ -69,7 +69,7 @@ class GpuRequest:
 
     def __post_init__(self) -> None:
         pattern = _DEVICE_ID if self.kind is GpuKind.UUID else _CDI_NAME
-        wrong = [device for device in self.devices if pattern.match(device) is None]
+        wrong = [device for device in self.devices if pattern.fullmatch(device) is None]
         if wrong or not self.devices:
             shown = escape_untrusted(wrong[0], 60) if wrong else "nothing"
             raise RefusedByPolicy(
@@ -128,7 +128,7 @@ def parse_nvidia_smi(text: str) -> tuple[GpuFacts, ...]:
         if not row:
             continue
         values = [escape_untrusted(value.strip(), 100) for value in row]
-        if len(values) != len(QUERY_FIELDS) or _DEVICE_ID.match(values[0]) is None:
+        if len(values) != len(QUERY_FIELDS) or _DEVICE_ID.fullmatch(values[0]) is None:
             shown = escape_untrusted(",".join(row), 120)
             raise MalformedDocument(
                 f"nvidia-smi line {number}: expected {len(QUERY_FIELDS)} columns that begin with "
