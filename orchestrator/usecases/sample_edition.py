@@ -1,7 +1,6 @@
-"""Make a sample edition in the exact Épée layout, and what the baseline entrants learn.
+"""Make a sample edition in the exact Épée layout, labels for its exam included.
 
-Everything is drawn from a seed. The clips that the baselines learn from are other clips, by other
-phrases, and without the signer who is held out.
+Everything is drawn from a seed. The baselines learn from another draw (`train_baselines`).
 """
 
 from __future__ import annotations

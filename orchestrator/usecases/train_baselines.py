@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from manifests.editions import Track
 from manifests.encoding import readable_json
@@ -29,8 +29,7 @@ _Path = list[float | None]
 
 def train_baseline(track: Track, *, clips: int = TRAINING_CLIPS) -> bytes:
     """Return the knowledge file of the track's baseline; the same at each call."""
-    signers = [signer for signer in SIGNERS if signer != HELD_OUT_SIGNER]
-    drawn = draw_clips(clips, seed=TRAINING_SEED, prefix="training", signers=signers)
+    drawn = training_clips(clips)
     match track:
         case "recognition":
             return readable_json(_centroids(drawn))
@@ -39,6 +38,12 @@ def train_baseline(track: Track, *, clips: int = TRAINING_CLIPS) -> bytes:
             return readable_json({"sentences": [[round(s, 3), text] for s, text in known]})
         case "segmentation":
             return readable_json({"height": _height(drawn)})
+
+
+def training_clips(clips: int) -> Iterator[SampleClip]:
+    """Yield the clips to learn from: another draw, without the signer who is held out."""
+    signers = [signer for signer in SIGNERS if signer != HELD_OUT_SIGNER]
+    return draw_clips(clips, seed=TRAINING_SEED, prefix="training", signers=signers)
 
 
 def _values(clip: SampleClip) -> array[float]:
