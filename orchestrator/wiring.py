@@ -6,24 +6,29 @@ import os
 import secrets
 import shutil
 import socket
+from datetime import timedelta
+from importlib import resources
 from pathlib import Path
 
 from manifests.digests import oci_digest
-from manifests.errors import MalformedDocument
+from manifests.editions import Edition, Track
+from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import WorkspaceCreated
 from orchestrator.adapters.age_files import AgeKeyring, AgeSealer, generate_identity
 from orchestrator.adapters.archive_file import ArchiveFile
 from orchestrator.adapters.docker_engine import DockerEngine
 from orchestrator.adapters.epee_folder import EditionFile
+from orchestrator.adapters.image_builder import PythonImageBuilder
 from orchestrator.adapters.ledger_sql import create_sql_ledger, open_sql_ledger
 from orchestrator.adapters.new_workspace import stage_workspace
 from orchestrator.adapters.nvidia_smi import list_gpu_uuids
 from orchestrator.adapters.probe_image import gpu_probe_image
 from orchestrator.adapters.registry_http import HttpRegistry
+from orchestrator.adapters.sample_folder import SampleFolder
 from orchestrator.adapters.signing_keys import create_signing_keys, load_signing_keys
 from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.adapters.workspace_files import open_workspace as open_workspace_files
-from orchestrator.core.image_archive import docker_archive_chunks
+from orchestrator.core.image_archive import TarEntry, docker_archive_chunks
 from orchestrator.core.run_policy import engine_platform
 from orchestrator.core.seal_documents import SealDocument, SealRecipients
 from orchestrator.core.sealed_profile import seal_profile
@@ -32,12 +37,15 @@ from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.reporter import Reporter, SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
+from orchestrator.usecases.build_image import BuiltEntry, build_image
 from orchestrator.usecases.host_gpus import HostGpus
 from orchestrator.usecases.initialise import Initialised, WorkspaceMakers, initialise
 from orchestrator.usecases.resolve_image import ImageSources
 from orchestrator.usecases.run_host import RunHost
+from orchestrator.usecases.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.usecases.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.self_test import probe_sandbox, require_sandbox
+from orchestrator.usecases.train_baselines import PROGRAM_OF_TRACK, train_baseline
 from orchestrator.usecases.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile, ShippedProfile, load_profile, parse_profile
 
@@ -153,6 +161,54 @@ def _load_gpu_helper(engine: ContainerEngine) -> str:
     if engine.inspect_image(image_id) is None:
         engine.load_archive((archive,), len(archive), SilentReporter())
     return image_id
+
+
+def make_sample(
+    folder: Path, *, track: Track, clips: int, seed: int, edition: str, consumer: str | None
+) -> Edition:
+    """Write a sample edition that is open from today for a year."""
+    if folder.exists() and any(folder.iterdir()):
+        raise RefusedByPolicy(f"{folder}: not empty; name a new folder for the sample")
+    now = SystemClock().now()
+    today = now.replace(hour=0, minute=0, second=0)
+    request = SampleRequest(
+        edition=edition,
+        opens=today,
+        closes=today + timedelta(days=365),
+        track=track,
+        clips=clips,
+        seed=seed,
+        consumer=consumer,
+    )
+    return make_sample_edition(SampleFolder(folder), request)
+
+
+def build_baseline(track: Track, output: Path) -> BuiltEntry:
+    """Build the shipped baseline of a track: its program and what it learned."""
+    program, knowledge_file = PROGRAM_OF_TRACK[track]
+    entrants = resources.files("orchestrator.entrants")
+    builder = PythonImageBuilder(image_cache())
+    entries = (
+        TarEntry(path=f"/app/{program}", data=entrants.joinpath(program).read_bytes()),
+        TarEntry(path=f"/app/{knowledge_file}", data=train_baseline(track)),
+    )
+    image_id = builder.build_program(
+        entries, output, distributions=(), entrypoint=(f"/app/{program}",)
+    )
+    return BuiltEntry(path=output, image_id=image_id, files=len(entries))
+
+
+def build_program(
+    folder: Path, output: Path, *, main: str, distributions: tuple[str, ...]
+) -> BuiltEntry:
+    """Build an entrant's folder into an image."""
+    return build_image(
+        folder,
+        output,
+        builder=PythonImageBuilder(image_cache()),
+        main=main,
+        distributions=distributions,
+    )
 
 
 def load_profile_file(source: EditionSource, name: str) -> bytes:

@@ -8,11 +8,11 @@ import sys
 from types import FrameType
 
 from manifests.errors import PisteError
-from orchestrator.cli import labels, organizer, scoring, standings
+from orchestrator.cli import building, certification, labels, organizer, scoring, standings
 from orchestrator.cli.app import app
 
 EXIT_INTERRUPTED = 130
-COMMAND_MODULES = (organizer, scoring, standings, labels)
+COMMAND_MODULES = (organizer, certification, standings, labels, building, scoring)
 
 
 class Interrupted(KeyboardInterrupt):
