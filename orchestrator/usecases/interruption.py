@@ -9,13 +9,18 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final, NoReturn
 
-from manifests.errors import PlatformFault
+from manifests.errors import PisteError
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Interrupted(PlatformFault):
-    """Somebody or something asked the program to end; a run in progress is refunded."""
+class Interrupted(PisteError):
+    """Somebody or something asked the program to end; a run in progress is refunded.
+
+    It is no PlatformFault, so that code which turns those into facts lets it through.
+    """
+
+    exit_code = 4
 
 
 def _raise_interrupted(number: int, _frame: FrameType | None) -> NoReturn:

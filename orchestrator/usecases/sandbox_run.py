@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from manifests.errors import PlatformFault, RefusedByPolicy
@@ -16,7 +16,7 @@ from orchestrator.core.collector import (
 from orchestrator.core.container_options import OUTPUT, EntrantSpec, entrant_options
 from orchestrator.core.effective import differences, effective_document
 from orchestrator.core.image_config import neutralise
-from orchestrator.core.outcome import ExecutionFacts, StartFailure, judge, start_failure
+from orchestrator.core.outcome import judge, start_failure
 from orchestrator.ports.clock import Clock
 from orchestrator.ports.engine import (
     ContainerEngine,
@@ -37,9 +37,8 @@ from orchestrator.usecases.sandbox_request import (
     SandboxRequest,
     SandboxResult,
     StartFacts,
-    UsagePeaks,
 )
-from sandbox_profiles.profile import SandboxProfile
+from orchestrator.usecases.sandbox_watch import Watch
 
 _LOOK_S: Final = 0.5
 """How often progress is told and use is measured."""
@@ -50,42 +49,6 @@ _KILL_S: Final = 15.0
 
 class ConfigurationDiffers(RefusedByPolicy):
     """The engine made another container than was asked for; it was not started."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Watch:
-    """What is learnt while the container runs."""
-
-    exit_code: int | None = None
-    deadline_fired: bool = False
-    out_of_memory: bool = False
-    start: StartFailure | None = None
-    engine_message: str | None = None
-    engine_lost: bool = False
-    engine_error: bool = False
-    holder_lost: bool = False
-    input_changed: bool = False
-    gpu_lost: bool = False
-    output: CollectedFiles | OutputViolation | None = None
-    log: bytes = b""
-    usage: UsagePeaks = field(default_factory=UsagePeaks)
-    elapsed_s: float = 0.0
-
-    def facts(self, profile: SandboxProfile) -> ExecutionFacts:
-        """Return what the outcome is judged by."""
-        return ExecutionFacts(
-            start_failure=self.start,
-            deadline_fired=self.deadline_fired,
-            out_of_memory=self.out_of_memory,
-            engine_lost=self.engine_lost,
-            engine_error=self.engine_error,
-            holder_lost=self.holder_lost,
-            input_changed=self.input_changed,
-            gpu_lost=self.gpu_lost,
-            exit_code=self.exit_code,
-            output=self.output,
-            output_limit_bytes=profile.output_bytes,
-        )
 
 
 class _Execution:
@@ -99,7 +62,7 @@ class _Execution:
         self.reporter = reporter
         self.request = request
         self.names = PartNames.of(request.run_id, request.suffix)
-        self.watch = _Watch()
+        self.watch = Watch()
 
     def provide(self) -> tuple[Holder, dict[bytes, str]]:
         request = self.request
@@ -253,8 +216,6 @@ class _Execution:
         except EngineUnavailable:
             self.watch.engine_lost = True
         except PlatformFault as error:
-            if isinstance(error, EngineUnavailable):
-                raise
             self.watch.engine_error = True
             self.watch.engine_message = getattr(error, "engine_message", str(error))
 
