@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pyrage  # type: ignore[import-untyped]  # ships no stubs
@@ -27,8 +27,8 @@ _AGE_MAGIC = (b"age-encryption.org/v1", b"-----BEGIN AGE ENCRYPTED FILE-----")
 _NO_KEY = "No matching keys found"
 _CUT_SHORT = frozenset({"age file is truncated", "failed to fill whole buffer"})
 
-AskPassphrase = Callable[[str], str]
-"""Asks a person for the passphrase of the named identity file."""
+AskPassphrase = Callable[[str], Iterable[str]]
+"""Yields passphrases to try on the named identity file, one after the other."""
 
 
 def generate_identity() -> tuple[bytes, str]:
@@ -69,13 +69,19 @@ def load_identities(path: Path, ask: AskPassphrase | None) -> tuple[x25519.Ident
     """Load an identity file of mode 0600, asking for its passphrase where it has one."""
     data = read_secret(path)
     if data.startswith(_AGE_MAGIC):
-        if ask is None:
-            raise PlatformFault(f"{path}: is protected by a passphrase and nobody is there to ask")
-        try:
-            data = passphrase.decrypt(data, ask(str(path)))
-        except pyrage.DecryptError as error:
-            raise WrongIdentity(f"{path}: the passphrase does not open it") from error
+        data = _unprotect(data, path, ask)
     return parse_identities(data, source=str(path))
+
+
+def _unprotect(data: bytes, path: Path, ask: AskPassphrase | None) -> bytes:
+    if ask is None:
+        raise PlatformFault(f"{path}: is protected by a passphrase and nobody is there to ask")
+    for secret in ask(str(path)):
+        try:
+            return bytes(passphrase.decrypt(data, secret))
+        except pyrage.DecryptError:
+            continue
+    raise WrongIdentity(f"{path}: the passphrase does not open it")
 
 
 class AgeSealer:

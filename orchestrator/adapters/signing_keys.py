@@ -30,6 +30,7 @@ from orchestrator.ports.signing import SigningKeys
 PrivateKey = ec.EllipticCurvePrivateKey | Ed25519PrivateKey
 ROLES: tuple[KeyRole, ...] = ("run", "scorer", "log")
 _MAX_KEY_BYTES = 16_384
+_PROTECTED = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,12 @@ def load_signing_keys(directory: Path, *, passphrase: bytes | None = None) -> Si
             "create a workspace with: piste init DIR"
         )
     return SigningKeys(**signers)
+
+
+def are_protected(directory: Path) -> bool:
+    """Tell whether any key in `directory` has a passphrase; errors as `load_signing_keys`."""
+    paths = [directory / f"{role}.pem" for role in ROLES]
+    return any(_PROTECTED in _read_private_file(path) for path in paths if os.path.lexists(path))
 
 
 def load_signer(path: Path, role: KeyRole, *, passphrase: bytes | None = None) -> FileSigner:

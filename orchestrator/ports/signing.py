@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,3 +50,27 @@ class SigningKeys:
         return tuple(
             signer.public_key for signer in (self.run, self.scorer, self.log) if signer is not None
         )
+
+
+class KeyFiles(Protocol):
+    """The files of this host's private keys, as a rotation changes them."""
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Hold the lock on the key files; the kernel lets go when the process dies.
+
+        Raises:
+            RefusedByPolicy: another process is changing them.
+
+        """
+
+    def prepare(self, role: KeyRole) -> PublicKey:
+        """Make the role's next key beside the present one, on the disk when this returns."""
+
+    def prepared(self) -> Mapping[KeyRole, PublicKey]:
+        """Return the next keys that are prepared and not in place yet."""
+
+    def install(self, role: KeyRole) -> None:
+        """Put the prepared key into the present one's place, in one step that destroys the old."""
+
+    def discard(self, role: KeyRole) -> None:
+        """Remove whatever was prepared for `role`, half-written files included."""

@@ -165,9 +165,9 @@ def test_a_protected_identity_opens_with_its_passphrase_only(alice: Person, tmp_
     path = tmp_path / "clips.agekey"
     path.write_bytes(protect_identity(alice.file, "correct horse"))
     path.chmod(0o600)
-    assert load_identities(path, lambda _: "correct horse")
+    assert load_identities(path, lambda _: ["wrong", "correct horse"])
     with pytest.raises(WrongIdentity, match="passphrase"):
-        load_identities(path, lambda _: "wrong")
+        load_identities(path, lambda _: ["wrong"])
     with pytest.raises(PlatformFault, match="nobody is there to ask"):
         load_identities(path, None)
 
