@@ -12,9 +12,14 @@ from pathlib import Path
 
 from manifests.digests import oci_digest
 from manifests.editions import Edition, Track
-from manifests.errors import MalformedDocument, RefusedByPolicy
+from manifests.errors import RefusedByPolicy
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.age_files import AgeKeyring, AgeSealer, generate_identity
+from orchestrator.adapters.age_files import (
+    AgeKeyring,
+    AgeSealer,
+    generate_identity,
+    protect_identity,
+)
 from orchestrator.adapters.archive_file import ArchiveFile
 from orchestrator.adapters.docker_engine import DockerEngine
 from orchestrator.adapters.epee_folder import EditionFile
@@ -25,13 +30,14 @@ from orchestrator.adapters.nvidia_smi import list_gpu_uuids
 from orchestrator.adapters.probe_image import gpu_probe_image
 from orchestrator.adapters.registry_http import HttpRegistry
 from orchestrator.adapters.sample_folder import SampleFolder
-from orchestrator.adapters.signing_keys import create_signing_keys, load_signing_keys
+from orchestrator.adapters.signing_keys import create_signing_keys
 from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.adapters.workspace_files import open_workspace as open_workspace_files
 from orchestrator.core.image_archive import TarEntry, docker_archive_chunks
 from orchestrator.core.run_policy import engine_platform
 from orchestrator.core.seal_documents import SealDocument, SealRecipients
 from orchestrator.core.sealed_profile import seal_profile
+from orchestrator.key_wiring import KEYS_FOLDER, LEDGER_FILE, open_keys
 from orchestrator.ports.clip_source import EditionSource
 from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.reporter import Reporter, SilentReporter
@@ -49,56 +55,45 @@ from orchestrator.usecases.train_baselines import PROGRAM_OF_TRACK, train_baseli
 from orchestrator.usecases.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile, ShippedProfile, load_profile, parse_profile
 
-LEDGER_FILE = "ledger.sqlite"
-KEYS_FOLDER = "keys"
-SECRET_FILE_VARIABLE = "PISTE_KEY_PASSPHRASE_FILE"  # noqa: S105 - a name, not a secret
-"""Names a file that holds the signing keys' passphrase: the secret itself is never in env."""
-
-
-def key_passphrase() -> bytes | None:
-    """Return the signing keys' passphrase from the file that the environment names, if any."""
-    name = os.environ.get(SECRET_FILE_VARIABLE)
-    if not name:
-        return None
-    try:
-        return Path(name).read_bytes().rstrip(b"\r\n")
-    except OSError as error:
-        raise MalformedDocument(
-            f"{SECRET_FILE_VARIABLE}={name}: cannot be read: {error.strerror}"
-        ) from error
-
 
 def open_workspace(root: Path) -> Workspace:
     """Open the workspace in `root` with the keys that this host holds."""
-    store = open_workspace_files(root)
-    keys_folder = root / KEYS_FOLDER
-    signing = load_signing_keys(keys_folder, passphrase=key_passphrase())
+    store, keys = open_workspace_files(root), open_keys(root)
     return Workspace(
         store=store,
-        ledger=open_sql_ledger(root / LEDGER_FILE, keys=signing),
-        keyring=AgeKeyring(keys_folder),
+        ledger=open_sql_ledger(root / LEDGER_FILE, keys=keys.signing),
+        keyring=AgeKeyring(root / KEYS_FOLDER, ask=keys.passphrases.attempts),
         sealer=AgeSealer(),
-        signing=signing,
+        signing=keys.signing,
         clock=SystemClock(),
     )
 
 
-def create_workspace(root: Path, *, origin: str | None) -> Initialised:
-    """Make a workspace: keys, ledger, folders."""
-    passphrase = key_passphrase()
+def create_workspace(
+    root: Path, *, origin: str | None, passphrase: str | None = None
+) -> Initialised:
+    """Make a workspace: keys, ledger, folders. A passphrase protects every private key."""
+    secret = passphrase
     origin = origin or f"piste.local/{secrets.token_hex(6)}"
 
     def create_ledger(folder: Path, created: WorkspaceCreated, keys: SigningKeys) -> None:
         create_sql_ledger(folder / LEDGER_FILE, created, keys=keys)
+
+    def make_signing_keys(folder: Path) -> SigningKeys:
+        return create_signing_keys(folder, passphrase=None if secret is None else secret.encode())
+
+    def make_identity() -> tuple[bytes, str]:
+        identity, recipient = generate_identity()
+        return (identity if secret is None else protect_identity(identity, secret)), recipient
 
     return initialise(
         root,
         origin=origin,
         make=WorkspaceMakers(
             stage=stage_workspace,
-            create_signing_keys=lambda folder: create_signing_keys(folder, passphrase=passphrase),
+            create_signing_keys=make_signing_keys,
             create_ledger=create_ledger,
-            generate_identity=generate_identity,
+            generate_identity=make_identity,
             clock=SystemClock(),
         ),
     )

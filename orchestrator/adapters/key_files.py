@@ -6,17 +6,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from manifests.errors import RefusedByPolicy
+from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import KeyRole, PublicKey
 from orchestrator.adapters.durable_files import disk_faults, sync_folder
+from orchestrator.adapters.passphrases import Passphrases
 from orchestrator.adapters.signing_keys import (
     ROLES,
+    are_protected,
     create_key_file,
     load_signer,
+    load_signing_keys,
     next_key_path,
     promote_next_key,
 )
 from orchestrator.adapters.workspace_locks import try_lock
+from orchestrator.ports.signing import SigningKeys
 
 
 class KeyFolder:
@@ -73,3 +77,20 @@ class KeyFolder:
         with disk_faults(self._folder, "list"):
             found = [entry.name.lstrip(".") for entry in self._folder.iterdir()]
         return any(name.startswith(known) for name in found for known in names)
+
+
+def unlock_signing_keys(folder: Path, passphrases: Passphrases) -> tuple[SigningKeys, bytes | None]:
+    """Load the keys in `folder`; return them and the passphrase that opened them, if they have one.
+
+    A passphrase from a file is expected to be needed: keys without one are refused then, so that
+    nobody believes them protected. Errors as `load_signing_keys`.
+    """
+    if passphrases.from_file is None and not are_protected(folder):
+        return load_signing_keys(folder), None
+    fault = MalformedDocument(f"{folder}: no passphrase was given")
+    for secret in passphrases.attempts(str(folder)):
+        try:
+            return load_signing_keys(folder, passphrase=secret.encode()), secret.encode()
+        except MalformedDocument as error:
+            fault = error
+    raise fault

@@ -27,13 +27,30 @@ def init(
             show_default="piste.local/ and a random name",
         ),
     ] = None,
+    passphrase_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of mode 0600 with one line: the passphrase that protects the keys.",
+            show_default="PISTE_KEY_PASSPHRASE_FILE, or no passphrase",
+        ),
+    ] = None,
+    ask_passphrase: Annotated[
+        bool, typer.Option("--ask-passphrase", help="Ask for that passphrase on the terminal.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a workspace: keys, ledger, folders."""
+    """Make a workspace: keys, ledger, folders.
+
+    A passphrase protects signing keys and age identities alike. Later commands read it from the
+    file that PISTE_KEY_PASSPHRASE_FILE names, or ask for it on the terminal.
+    """
     from orchestrator.cli.console import print_json, say
+    from orchestrator.key_wiring import new_passphrase
     from orchestrator.wiring import create_workspace
 
-    made = create_workspace(folder, origin=origin)
+    secret = new_passphrase(passphrase_file, ask=ask_passphrase)
+    made = create_workspace(folder, origin=origin, passphrase=secret)
     if as_json:
         keys = [key.model_dump(mode="json") for key in made.keys]
         print_json({"workspace": str(made.root), "keys": keys})
