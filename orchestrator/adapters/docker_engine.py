@@ -10,6 +10,7 @@ from orchestrator.adapters import engine_containers, engine_images
 from orchestrator.adapters.engine_images import gathered
 from orchestrator.adapters.engine_session import EngineSession, engine_error
 from orchestrator.ports.engine import (
+    Change,
     EngineDescription,
     EngineError,
     StartRefused,
@@ -275,3 +276,7 @@ class DockerEngine:
     def saw_oom(self, container: str) -> bool:
         """Tell whether the engine saw an out-of-memory kill."""
         return engine_containers.saw_oom(self._session, container)
+
+    def changes(self, container: str) -> tuple[Change, ...]:
+        """Return how the container's root differs from its image."""
+        return engine_containers.changes(self._session, container)

@@ -9,12 +9,19 @@ from datetime import datetime
 from typing import Any, Final
 
 from orchestrator.adapters.engine_session import EngineSession
-from orchestrator.ports.engine import EngineError, EngineUnavailable, UsageSample
+from orchestrator.ports.engine import (
+    Change,
+    ChangeKind,
+    EngineError,
+    EngineUnavailable,
+    UsageSample,
+)
 
 _WAIT_SLICE_S: Final = 20.0
 _RECONNECT_S: Final = 10.0
 _RETRY_S: Final = 0.2
 _REMOVAL_S: Final = 30.0
+_CHANGES: Final = (ChangeKind.MODIFIED, ChangeKind.ADDED, ChangeKind.DELETED)
 _ENDED: Final = frozenset({"exited", "dead", "removing"})
 
 
@@ -145,3 +152,15 @@ def saw_oom(session: EngineSession, container: str) -> bool:
     return any(
         event.get("Action", event.get("status")) == "oom" for event in session.lines(response)
     )
+
+
+def changes(session: EngineSession, container: str) -> tuple[Change, ...]:
+    """Return how the container's root differs from its image, by path."""
+    response = session.answer(
+        "GET", f"/containers/{container}/changes", action="compare a container with its image"
+    )
+    found = [
+        Change(path=str(item["Path"]), kind=_CHANGES[item["Kind"]])
+        for item in response.json() or ()
+    ]
+    return tuple(sorted(found, key=lambda change: change.path))

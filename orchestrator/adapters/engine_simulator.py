@@ -22,6 +22,8 @@ from orchestrator.adapters.simulated_world import (
     sleeps_for_ever,
 )
 from orchestrator.ports.engine import (
+    Change,
+    ChangeKind,
     EngineDescription,
     StartRefused,
     UsageSample,
@@ -282,3 +284,11 @@ class EngineSimulator(SimulatedImages):
         self._called("saw_oom")
         found = self._find(container)
         return found is not None and found.end is not None and found.end.out_of_memory
+
+    def changes(self, container: str) -> tuple[Change, ...]:
+        """Return what the script adds to a root that is not read-only."""
+        self._called("changes")
+        found = self._must_find(container)
+        if found.end is None or found.options["HostConfig"].get("ReadonlyRootfs"):
+            return ()
+        return tuple(Change(path=path, kind=ChangeKind.ADDED) for path in sorted(found.end.changed))

@@ -40,6 +40,8 @@ class SimulatedEnd:
     out_of_memory: bool = False
     log: bytes = b""
     runs_s: float | None = 0.0
+    changed: tuple[str, ...] = ()
+    """Paths that it adds to its root, where the root is writable."""
     output_archive: bytes | None = None
     """The tar to answer for `/output` instead, for what no well-behaved file system holds."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 from manifests.errors import PlatformFault
@@ -78,6 +79,22 @@ class UsageSample:
     memory_peak_bytes: int
     processes: int
     cpu_s: float
+
+
+class ChangeKind(StrEnum):
+    """What a container did to a path of its image."""
+
+    MODIFIED = "modified"
+    ADDED = "added"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A path on which a container's root differs from its image; the path is untrusted."""
+
+    path: str
+    kind: ChangeKind
 
 
 class ContainerEngine(Protocol):
@@ -161,3 +178,6 @@ class ContainerEngine(Protocol):
 
     def saw_oom(self, container: str) -> bool:
         """Tell whether the engine reported an out-of-memory event or flag for this container."""
+
+    def changes(self, container: str) -> tuple[Change, ...]:
+        """Return how the container's root differs from its image; mounts are not part of it."""

@@ -17,6 +17,9 @@ from sandbox_profiles.profile import SandboxProfile
 class RunObserver(Protocol):
     """Watches a dry run. A certified run has none: its log could carry clips."""
 
+    def started(self, container_id: str) -> None:
+        """Learn that the container runs now."""
+
     def log(self, piece: bytes) -> None:
         """Receive a piece of the log, from another thread; it is untrusted."""
 

@@ -126,6 +126,8 @@ class _Execution:
             self.watch.start = start_failure(error.engine_message)
             self.watch.engine_message = error.engine_message
             return
+        if self.request.observe is not None:
+            self.request.observe.started(container)
         follower = self._follow_log(container)
         ended = self._wait(container, begin)
         if not ended:

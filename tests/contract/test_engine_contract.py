@@ -28,6 +28,7 @@ from orchestrator.core.elf import Architecture, ProbeCall, syscall_probe_elf
 from orchestrator.core.image_config import neutralise
 from orchestrator.core.tiny_image import TinyImage, tiny_image
 from orchestrator.ports.engine import (
+    ChangeKind,
     ContainerEngine,
     EngineError,
     StartRefused,
@@ -290,3 +291,24 @@ def test_archives_are_loaded_through_any_chunking(world: World) -> None:
     chunks = (image.archive[at : at + 700] for at in range(0, len(image.archive), 700))
     loaded = world.engine.load_archive(chunks, len(image.archive), SilentReporter())
     assert loaded == (image.image_id,)
+
+
+def test_changes_name_what_was_written_outside_the_mounts(world: World) -> None:
+    calls = (ProbeCall(syscall="openat", arguments=(-100, b"/left\0", 0o101, 0o644)),)
+    image = world.image(calls, lambda _files: SimulatedEnd(changed=("/left",)))
+    world.volumes()
+    world.holder()
+    options = world.options(image)
+    sealed = world.entrant(image)
+    world.engine.start_container(sealed)
+    assert world.engine.wait_for_exit(sealed, 10)
+    assert "/left" not in {change.path for change in world.engine.changes(sealed)}
+    writable = options | {
+        "User": "0:0",
+        "HostConfig": options["HostConfig"] | {"ReadonlyRootfs": False},
+    }
+    container = world.engine.create_container(world.name("entrant2"), writable)
+    world.engine.start_container(container)
+    assert world.engine.wait_for_exit(container, 10)
+    found = {change.path: change.kind for change in world.engine.changes(container)}
+    assert found["/left"] is ChangeKind.ADDED

@@ -240,6 +240,8 @@ def test_an_engine_that_restarted_is_not_the_entrants_failure(engine: EngineSimu
     restarted: list[UsageSample] = []
 
     class Observer:
+        def started(self, container_id: str) -> None: ...
+
         def log(self, piece: bytes) -> None: ...
 
         def usage(self, sample: UsageSample) -> None:
@@ -304,6 +306,10 @@ def test_an_observer_sees_log_and_use(engine: EngineSimulator) -> None:
     class Observer:
         pieces: list[bytes] = []  # noqa: RUF012 - one instance
         samples: list[UsageSample] = []  # noqa: RUF012
+        containers: list[str] = []  # noqa: RUF012
+
+        def started(self, container_id: str) -> None:
+            self.containers.append(container_id)
 
         def log(self, piece: bytes) -> None:
             self.pieces.append(piece)
@@ -312,7 +318,8 @@ def test_an_observer_sees_log_and_use(engine: EngineSimulator) -> None:
             self.samples.append(sample)
 
     observer = Observer()
-    run(engine, entrant(GOOD), observe=observer)
+    result = run(engine, entrant(GOOD), observe=observer)
+    assert observer.containers == [result.container_id]
     assert b"".join(observer.pieces) == b"said"
     assert observer.samples
 
