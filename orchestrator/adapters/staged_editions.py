@@ -40,12 +40,12 @@ class StagedFolder:
         """The edition's name."""
         return self._edition
 
-    def add(self, name: str, data: bytes) -> None:
-        """Write a new file; `make_durable` flushes it."""
+    def add(self, name: str, *parts: bytes) -> None:
+        """Write a new file of these parts; `make_durable` flushes it."""
         path = self._folder / name
         with disk_faults(path, "write"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_new(path, data, durable=False)
+            write_new(path, *parts, durable=False)
 
     def read_optional(self, name: str) -> bytes | None:
         """Return a staged file's bytes, or None where there is none."""

@@ -411,12 +411,13 @@ def after(owner, name):
     setattr(owner, name, wrapped)
 def at_file(wanted):
     real = StagedFolder.add
-    def add(self, name, data):
+    def add(self, name, *parts):
         if name == wanted:
+            data = b"".join(parts)
             (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self._folder / name).write_bytes(data[: len(data) // 2])
             die()
-        real(self, name, data)
+        real(self, name, *parts)
     StagedFolder.add = add
 where, _, what = point.partition(" ")
 if where == "within":
