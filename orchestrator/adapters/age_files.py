@@ -149,6 +149,10 @@ class AgeUnsealer:
     def __init__(self, identities: Sequence[x25519.Identity]) -> None:
         self._identities = list(identities)
 
+    def recipients(self) -> tuple[str, ...]:
+        """Return the public recipients of the identities at hand."""
+        return tuple(str(identity.to_public()) for identity in self._identities)
+
     def open_sealed(self, sealed: bytes, *, layers: int, source: str) -> bytes:
         """Return the plaintext; nothing of it on a failure."""
         data = sealed
@@ -195,6 +199,10 @@ class AgeKeyring:
     def holds(self, purpose: Purpose) -> bool:
         """Tell whether an identity file for `purpose` is there."""
         return bool(self._files(purpose))
+
+    def identity_files(self, purpose: Purpose) -> tuple[str, ...]:
+        """Return the names of the identity files for `purpose`."""
+        return tuple(path.name for path in self._files(purpose))
 
     def unsealer(self, purpose: Purpose) -> AgeUnsealer:
         """Load the identities for `purpose`, once."""

@@ -42,6 +42,9 @@ class Sealer(Protocol):
 class Unsealer(Protocol):
     """Decrypts with the identities of one purpose."""
 
+    def recipients(self) -> tuple[str, ...]:
+        """Return the public recipients of the identities at hand."""
+
     def open_sealed(self, sealed: bytes, *, layers: int, source: str) -> bytes:
         """Return the plaintext of a file sealed in `layers` layers; nothing of it on a failure.
 
@@ -60,6 +63,9 @@ class Keyring(Protocol):
 
     def holds(self, purpose: Purpose) -> bool:
         """Tell whether an identity file for `purpose` is there, without reading it."""
+
+    def identity_files(self, purpose: Purpose) -> tuple[str, ...]:
+        """Return the names of the identity files for `purpose`, without reading them."""
 
     def unsealer(self, purpose: Purpose) -> Unsealer:
         """Load the identities for `purpose`. Raises IdentityMissing with the next step."""

@@ -20,6 +20,7 @@ from orchestrator.core.clip_archives import (
     input_bytes,
     pack_clip,
     stream_input,
+    unpack_clip,
 )
 
 KEYPOINTS = "keypoints/0001.npy"
