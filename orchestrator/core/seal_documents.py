@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Annotated, Literal, TypeVar
 
@@ -36,6 +37,10 @@ class SealingPlan(_Document):
     layers: tuple[Annotated[tuple[AgeRecipient, ...], Field(min_length=1, max_length=16)], ...] = (
         Field(min_length=1, max_length=4)
     )
+
+    def missing(self, held: Collection[str]) -> tuple[tuple[str, ...], ...]:
+        """Return the layers that no identity of the recipients `held` opens."""
+        return tuple(layer for layer in self.layers if not set(layer) & set(held))
 
 
 def any_of(*recipients: str) -> SealingPlan:

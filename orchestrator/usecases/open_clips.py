@@ -18,6 +18,7 @@ from orchestrator.ports.reporter import Reporter, Step
 from orchestrator.ports.sealing import SealedFileChanged, Unsealer
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.clip_files import read_clip
+from orchestrator.usecases.opening import require_openable
 from orchestrator.usecases.sealed_editions import SealedEdition
 from orchestrator.usecases.settle_editions import CLIP_SUMS_FILE
 
@@ -58,12 +59,14 @@ def open_sealed_clips(
     clip sums whose SHA-256 is the published seal.
 
     Raises:
-        WrongIdentity: the identities at hand do not open this edition's clips.
+        IdentityMissing: the identities at hand do not open this edition's clips.
         ClaimDoesNotHold, SealedFileChanged: a file is not what was sealed.
 
     """
     edition, folder = sealed.edition, sealed.folder
-    layers = len(sealed.seal.recipients.clips.layers)
+    layers = require_openable(
+        sealed.seal.recipients.clips, unsealer, source=f"{store.root}/{folder}/sealed"
+    )
     plain_sums = _open_clip_sums(sealed, store=store, unsealer=unsealer, layers=layers)
     clips = tuple(name.removeprefix("sealed/").removesuffix(".age") for name in sealed.cipher_sums)
     exam = _exam(edition.edition, edition.track, clips)

@@ -10,6 +10,7 @@ from orchestrator.core.opaque_names import parse_names
 from orchestrator.ports.ledger import Ledger
 from orchestrator.ports.sealing import Unsealer
 from orchestrator.ports.store import WorkspaceStore
+from orchestrator.usecases.opening import require_openable
 from orchestrator.usecases.sealed_editions import SealedEdition
 from orchestrator.usecases.sealed_labels import NAMES_FILE, labels_file
 
@@ -45,13 +46,13 @@ def open_salted_labels(
     """Return the salted label file of `commitment`, as it was committed.
 
     Raises:
-        WrongIdentity: the identities at hand do not open it.
+        IdentityMissing: the identities at hand do not open it.
         ClaimDoesNotHold: it opens to something that was not committed.
 
     """
     name = f"{sealed.folder}/{labels_file(commitment.version)}"
     source = f"{store.root}/{name}"
-    layers = len(sealed.seal.recipients.labels.layers)
+    layers = require_openable(sealed.seal.recipients.labels, unsealer, source=source)
     data = unsealer.open_sealed(store.read(name), layers=layers, source=source)
     if sha256_hex(data) != commitment.sha256:
         raise ClaimDoesNotHold(
@@ -77,10 +78,10 @@ def open_labels(
 def open_names(
     sealed: SealedEdition, *, store: WorkspaceStore, unsealer: Unsealer
 ) -> dict[str, str]:
-    """Return the opaque name of each clip by its original one. Raises WrongIdentity."""
+    """Return the opaque name of each clip by its original one. Raises IdentityMissing."""
     name = f"{sealed.folder}/{NAMES_FILE}"
     source = f"{store.root}/{name}"
-    layers = len(sealed.seal.recipients.labels.layers)
+    layers = require_openable(sealed.seal.recipients.labels, unsealer, source=source)
     return parse_names(
         unsealer.open_sealed(store.read(name), layers=layers, source=source), source=source
     )

@@ -14,7 +14,9 @@ from orchestrator.ports.sealing import Keyring, Purpose
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.open_clips import open_clip_sums
 from orchestrator.usecases.open_labels import label_commitments, open_salted_labels
+from orchestrator.usecases.opening import require_openable
 from orchestrator.usecases.sealed_editions import SealedEdition, load_sealed_edition
+from orchestrator.usecases.settle_editions import CLIP_SUMS_FILE
 
 REVEALED_FOLDER = "revealed"
 CLIP_SUMS = f"{REVEALED_FOLDER}/clips.sha256"
@@ -78,7 +80,9 @@ def _open_everything(sealed: SealedEdition, tools: RevealTools) -> dict[str, byt
             sealed,
             store=tools.store,
             unsealer=clips,
-            layers=len(sealed.seal.recipients.clips.layers),
+            layers=require_openable(
+                sealed.seal.recipients.clips, clips, source=f"{sealed.folder}/{CLIP_SUMS_FILE}"
+            ),
         )
     }
     for commitment in label_commitments(sealed.statement.edition, tools.ledger):

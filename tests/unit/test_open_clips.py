@@ -29,7 +29,7 @@ from orchestrator.core.clip_archives import (
     stream_input,
 )
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.ports.sealing import Purpose, SealedFileChanged, WrongIdentity
+from orchestrator.ports.sealing import IdentityMissing, Purpose, SealedFileChanged
 from orchestrator.usecases.open_clips import ExamInput, open_sealed_clips, read_open_clips
 from orchestrator.usecases.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.sealed_check import check_sealed_set
@@ -195,7 +195,9 @@ def test_a_wrong_identity_is_refused_before_anything_is_streamed(
     sealed: SealedEdition, sealing: SealingTools
 ) -> None:
     stranger = AgeUnsealer(parse_identities(generate_identity()[0], source="stranger"))
-    with pytest.raises(WrongIdentity, match="none of the 1 identities"):
+    with pytest.raises(
+        IdentityMissing, match="no identity here opens it; it takes the identity of age1"
+    ):
         open_sealed_clips(sealed, store=sealing.store, unsealer=stranger, reporter=SilentReporter())
 
 
