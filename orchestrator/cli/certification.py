@@ -75,6 +75,35 @@ def _exit_for(record: RunRecord) -> None:
         raise typer.Exit(EXIT_NOT_COMPLETED)
 
 
+@app.command(rich_help_panel="Auditors")
+def replay(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
+    image: Annotated[
+        str, typer.Argument(metavar="IMAGE|ARCHIVE.tar", help="The image that the run ran.")
+    ],
+    workspace: Workspace = CURRENT_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Run a recorded run's image again on the same clips and compare; uses no run, no log."""
+    from orchestrator import wiring
+    from orchestrator.cli.console import print_json
+    from orchestrator.cli.progress import shown_progress
+    from orchestrator.cli.replay_view import replay_document, replay_summary
+    from orchestrator.usecases.replay import replay as replay_run
+
+    opened = wiring.open_workspace(workspace)
+    with shown_progress(quiet=as_json) as reporter:
+        found = replay_run(opened, wiring.run_host(wiring.docker_engine()), run, image, reporter)
+    if as_json:
+        print_json(replay_document(found))
+    else:
+        from rich.console import Console
+
+        Console(highlight=False).print(replay_summary(found))
+    if not found.holds:
+        raise typer.Exit(EXIT_NOT_COMPLETED)
+
+
 @runs.command("list")
 def runs_list(
     edition: Annotated[str | None, typer.Option(help="Only this edition.")] = None,

@@ -17,8 +17,8 @@ from orchestrator.core.assessment import PREDICTIONS_FILE, Assessment, assess_pr
 class Verdict:
     """How a run ends once its predictions were read.
 
-    `canonical` are the bytes to keep, hash and score; `raw` the file as it came when it is
-    invalid. `poses` maps `pose/<clip>.npy` to valid files. `problems` are for a dry run's eyes.
+    `canonical` are the bytes to keep, hash and score, None for an invalid file; `raw` is the file
+    as it came. `poses` maps `pose/<clip>.npy` to valid files. `problems` are for a dry run's eyes.
     """
 
     outcome: Outcome
@@ -54,7 +54,7 @@ def judge_output(
         outcome=outcome,
         diagnostics=diagnostics,
         canonical=assessment.canonical,
-        raw=data if assessment.canonical is None else None,
+        raw=data,
         poses=poses,
         problems=problems,
     )

@@ -37,7 +37,7 @@ def keep_output(
     files = dict(verdict.poses or {})
     if verdict.canonical is not None:
         files[PREDICTIONS] = verdict.canonical
-    if verdict.raw is not None:
+    elif verdict.raw is not None:
         files[RAW_PREDICTIONS] = workspace.sealer.seal(verdict.raw, plan)
     if executed.consumer is not None:
         files[CONSUMER_ANSWERS] = executed.consumer

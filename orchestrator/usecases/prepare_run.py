@@ -8,7 +8,7 @@ from typing import Any
 
 from manifests.editions import Edition
 from manifests.errors import RefusedByPolicy
-from manifests.statements import EditionSealed, TeamRegistered
+from manifests.statements import EditionSealed
 from orchestrator.core.gpu import GpuFacts, GpuPolicy, GpuRequest, choose_gpus
 from orchestrator.core.image_config import neutralise
 from orchestrator.core.quota import quota_fault, quota_state
@@ -55,7 +55,6 @@ class PreparedRun:
 
     request: CertifyRequest
     sealed: SealedEdition
-    team: TeamRegistered
     profile: SandboxProfile
     exam: ExamInput
     engine: EngineDescription
@@ -87,7 +86,18 @@ def prepare_run(
     """
     reporter.step(Step.LOAD)
     sealed = load_sealed_edition(request.edition, store=workspace.store, ledger=workspace.ledger)
-    team = _admit(workspace, request, sealed)
+    _admit(workspace, request, sealed)
+    return prepare_on(workspace, host, request, sealed, reporter)
+
+
+def prepare_on(
+    workspace: Workspace,
+    host: RunHost,
+    request: CertifyRequest,
+    sealed: SealedEdition,
+    reporter: Reporter,
+) -> PreparedRun:
+    """Check host, sandbox and image against a loaded edition; admission is the caller's."""
     profile = open_profile(sealed.profile, source=f"{sealed.folder}/{PROFILE_FILE}")
     engine = _check_host(host, sealed, profile)
     gpu = choose_gpus(GpuPolicy(sealed.edition.gpu), host.gpus.available(), kind=host.gpus.kind)
@@ -100,7 +110,6 @@ def prepare_run(
     return PreparedRun(
         request=request,
         sealed=sealed,
-        team=team,
         profile=profile,
         exam=open_sealed_clips(
             sealed,
@@ -116,12 +125,12 @@ def prepare_run(
     )
 
 
-def _admit(workspace: Workspace, request: CertifyRequest, sealed: SealedEdition) -> TeamRegistered:
+def _admit(workspace: Workspace, request: CertifyRequest, sealed: SealedEdition) -> None:
     """Check team, dates, scorer and quota; the quota is checked again when the run is reserved."""
     if not 1 <= request.repeat <= LARGEST_REPEAT:
         raise RefusedByPolicy(f"--repeat {request.repeat}: from 1 to {LARGEST_REPEAT}")
     registrations = workspace.ledger.entries(team=request.team, kind="team-registered")
-    team = registered_team((entry.statement for entry in registrations), request.team)
+    registered_team((entry.statement for entry in registrations), request.team)
     check_open(sealed.statement, workspace.clock.now())
     edition_parameters(sealed.edition, sealed.statement.labels.version)
     history = workspace.ledger.entries(edition=request.edition, team=request.team)
@@ -130,7 +139,6 @@ def _admit(workspace: Workspace, request: CertifyRequest, sealed: SealedEdition)
     fault = quota_fault(state, edition=request.edition, team=request.team)
     if fault is not None:
         raise RefusedByPolicy(fault)
-    return team
 
 
 def _check_host(host: RunHost, sealed: SealedEdition, profile: SandboxProfile) -> EngineDescription:
