@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -79,14 +81,28 @@ class EngineSession:
         except _TRANSPORT_ERRORS as error:
             raise _unavailable(error, self._address) from error
 
+    def _reach(self) -> None:
+        """See that somebody listens: the client itself leaks a socket for each vain attempt."""
+        scheme, _, path = self._address.partition("://")
+        if scheme != "unix":
+            return
+        try:
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(CALL_TIMEOUT_S)
+                probe.connect(path)
+        except OSError as error:
+            raise _unavailable(error, self._address) from error
+
     def client(self) -> docker.APIClient:
-        """Return the connected client."""
+        """Return the connected client; it is closed when this session is no longer used."""
+        self._reach()
         if self._client is None:
             with self.errors():
                 options = kwargs_from_env(environment=self._environment)
                 self._client = docker.APIClient(
                     version="auto", timeout=int(CALL_TIMEOUT_S), **options
                 )
+            weakref.finalize(self, self._client.close)
         return self._client
 
     def call(

@@ -14,7 +14,7 @@ from manifests.errors import PisteError
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Interrupted(PisteError):
+class Interrupted(PisteError):  # noqa: N818
     """Somebody or something asked the program to end; a run in progress is refunded.
 
     It is no PlatformFault, so that code which turns those into facts lets it through.
