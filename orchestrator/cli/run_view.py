@@ -73,8 +73,11 @@ def run_summary(record: RunRecord, quota: QuotaState | None, *, folder: str) -> 
 def runs_table(runs: Iterable[Run]) -> Table:
     """Return all runs, one a row, in the order in which they began."""
     table = Table(box=None, pad_edge=False)
-    for column in ("run", "edition", "team", "attempt", "state", "outcome", "counts", "scored on"):
-        table.add_column(column)
+    table.add_column("run", no_wrap=True)
+    for column in ("edition", "team"):
+        table.add_column(column, overflow="fold")
+    for column in ("try", "state", "outcome", "counts", "scored on"):
+        table.add_column(column, overflow="fold", justify="right" if column == "try" else "left")
     for run in runs:
         table.add_row(
             run.run_id,

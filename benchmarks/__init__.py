@@ -1,0 +1,1 @@
+"""Ratios against peers, measured in the same run."""
