@@ -33,6 +33,15 @@ from orchestrator.core.image_archive import (
     layer_from_entries,
 )
 from orchestrator.ports.engine import EngineUnavailable
+from orchestrator.ports.reporter import SilentReporter
+from tests.docker.certify_fixtures import (
+    HASTY_EDITION,
+    ROOMY_QUOTA,
+    Organizer,
+    make_organizer,
+    seal_sample,
+)
+from tests.docker.hostile_images import HASTY_PROFILE, HONEST
 
 
 @pytest.fixture(scope="session")
@@ -206,3 +215,44 @@ def registry_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def registry(registry_host: str) -> LocalRegistry:
     """A repository of its own in the session's registry."""
     return LocalRegistry(registry_host)
+
+
+@pytest.fixture(scope="session")
+def warm_engine(
+    engine: DockerEngine, image_cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DockerEngine]:
+    """The engine, holding the layer that all images made of this machine's Python share."""
+    archive = tmp_path_factory.mktemp("base") / "base.tar"
+    built = HONEST.build(archive, cache=image_cache)
+    with archive.open("rb") as file:
+        chunks = iter(lambda: file.read(2**20), b"")
+        engine.load_archive(chunks, built.size_bytes, SilentReporter())
+    archive.unlink()
+    yield engine
+    engine.remove_image(built.image_id)
+
+
+@pytest.fixture(scope="session")
+def organizer(
+    warm_engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Organizer]:
+    """A workspace of this worker's own, with an edition for each profile of the hostile images."""
+    root = tmp_path_factory.mktemp("organizer")
+    seed = int.from_bytes(os.urandom(4), "big")
+    made = make_organizer(root, warm_engine, seed=seed, quota=ROOMY_QUOTA)
+    seal_sample(
+        made.root,
+        root / "hasty",
+        edition=HASTY_EDITION,
+        profile=HASTY_PROFILE,
+        seed=seed,
+        quota=ROOMY_QUOTA,
+    )
+    yield made
+    assert list(made.files_with(made.mark)) == []
+
+
+@pytest.fixture(scope="session")
+def honest_archive(image_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> BuiltImage:
+    """An entrant that answers by the contract, as an archive."""
+    return HONEST.build(tmp_path_factory.mktemp("honest") / "honest.tar", cache=image_cache)
