@@ -8,11 +8,28 @@ import sys
 from types import FrameType
 
 from manifests.errors import PisteError
-from orchestrator.cli import building, certification, labels, organizer, scoring, standings
+from orchestrator.cli import (
+    building,
+    certification,
+    labels,
+    organizer,
+    scoring,
+    standings,
+)
 from orchestrator.cli.app import app
 
 EXIT_INTERRUPTED = 130
-COMMAND_MODULES = (organizer, certification, standings, labels, building, scoring)
+COMMAND_MODULES = (
+    organizer,
+    certification,
+    standings,
+    labels,
+    building,
+    scoring,
+    revealing,
+    keys,
+    log_commands,
+)
 
 
 class Interrupted(KeyboardInterrupt):
