@@ -8,12 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manifests.errors import MalformedDocument, RefusedByPolicy
+from manifests.statements import KeyRole
 from orchestrator.adapters.key_files import KeyFolder, unlock_signing_keys
 from orchestrator.adapters.ledger_sql import open_sql_ledger
 from orchestrator.adapters.passphrases import Passphrases, choose_passphrase, require_strength
 from orchestrator.adapters.signing_keys import load_signing_keys
+from orchestrator.adapters.system_clock import SystemClock
+from orchestrator.adapters.workspace_files import open_workspace as open_workspace_files
 from orchestrator.ports.signing import SigningKeys
-from orchestrator.usecases.rotate_key import settle_rotations
+from orchestrator.usecases.rotate_key import (
+    Rotated,
+    RotationTools,
+    rotate_key,
+    settle_rotations,
+)
 
 LEDGER_FILE = "ledger.sqlite"
 KEYS_FOLDER = "keys"
@@ -62,3 +70,16 @@ def open_keys(root: Path) -> OpenKeys:
             settle_rotations(files, open_sql_ledger(root / LEDGER_FILE, keys=signing))
             signing = load_signing_keys(folder, passphrase=secret)
     return OpenKeys(signing, files, passphrases)
+
+
+def rotate(root: Path, role: KeyRole, *, reason: str) -> Rotated:
+    """Rotate one signing key of the workspace in `root`."""
+    open_workspace_files(root)
+    keys = open_keys(root)
+    tools = RotationTools(
+        ledger=open_sql_ledger(root / LEDGER_FILE, keys=keys.signing),
+        signing=keys.signing,
+        files=keys.files,
+        clock=SystemClock(),
+    )
+    return rotate_key(role, reason=reason, tools=tools)

@@ -17,3 +17,8 @@ def print_json(document: Mapping[str, object]) -> None:
 def say(text: str) -> None:
     """Write one line of a command's result to stdout."""
     sys.stdout.write(text + "\n")
+
+
+def note(text: str) -> None:
+    """Write one line for the person at the terminal to stderr."""
+    sys.stderr.write(text + "\n")

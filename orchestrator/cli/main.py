@@ -9,6 +9,11 @@ from types import FrameType
 
 from manifests.errors import PisteError
 from orchestrator.cli import (
+    (,
+    keys,
+    log_commands,
+    revealing,
+)
     building,
     certification,
     labels,

@@ -68,6 +68,12 @@ def note_key_id(name: str, published: PublicKey) -> bytes:
     return hashlib.sha256(name.encode() + b"\n" + _ED25519 + _raw_key(published)).digest()[:4]
 
 
+def note_verifier(name: str, published: PublicKey) -> str:
+    """Return `name+<key id in hex>+<base64 of 0x01 and the key>`, the signed-note verifier key."""
+    blob = base64.b64encode(_ED25519 + _raw_key(published)).decode("ascii")
+    return f"{name}+{note_key_id(name, published).hex()}+{blob}"
+
+
 def checkpoint_text(checkpoint: Checkpoint) -> bytes:
     """Return the three signed lines: origin, size and root."""
     root = base64.b64encode(checkpoint.root).decode("ascii")

@@ -29,6 +29,7 @@ class Step(StrEnum):
     SCORE = "score the predictions"
     EVIDENCE = "write the evidence"
     SEAL = "seal"
+    REVEAL = "open what was sealed, and compare it with what was committed"
 
 
 class Reporter(Protocol):

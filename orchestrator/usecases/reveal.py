@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from manifests.digests import sha256_hex
 from manifests.errors import RefusedByPolicy
 from manifests.statements import EditionRevealed, Statement
 from orchestrator.ports.clock import Clock
 from orchestrator.ports.ledger import Entry, Ledger
+from orchestrator.ports.reporter import Reporter, SilentReporter, Step
 from orchestrator.ports.sealing import Keyring, Purpose
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.open_clips import open_clip_sums
@@ -35,6 +36,7 @@ class RevealTools:
     ledger: Ledger
     keyring: Keyring
     clock: Clock
+    reporter: Reporter = field(default_factory=SilentReporter)
 
 
 def reveal_edition(edition: str, tools: RevealTools) -> EditionRevealed:
@@ -75,20 +77,16 @@ def _refuse_revealed(edition: str, history: Sequence[Entry]) -> None:
 
 def _open_everything(sealed: SealedEdition, tools: RevealTools) -> dict[str, bytes]:
     clips, labels = (tools.keyring.unsealer(purpose) for purpose in Purpose)
-    files = {
-        CLIP_SUMS: open_clip_sums(
-            sealed,
-            store=tools.store,
-            unsealer=clips,
-            layers=require_openable(
-                sealed.seal.recipients.clips, clips, source=f"{sealed.folder}/{CLIP_SUMS_FILE}"
-            ),
-        )
-    }
-    for commitment in label_commitments(sealed.statement.edition, tools.ledger):
+    commitments = label_commitments(sealed.statement.edition, tools.ledger)
+    place = f"{sealed.folder}/{CLIP_SUMS_FILE}"
+    layers = require_openable(sealed.seal.recipients.clips, clips, source=place)
+    tools.reporter.step(Step.REVEAL)
+    files = {CLIP_SUMS: open_clip_sums(sealed, store=tools.store, unsealer=clips, layers=layers)}
+    for commitment in commitments:
         files[revealed_labels_file(commitment.version)] = open_salted_labels(
             sealed, commitment, store=tools.store, unsealer=labels
         )
+        tools.reporter.progress(Step.REVEAL, len(files), len(commitments) + 1, "files")
     return files
 
 
