@@ -1,0 +1,1 @@
+"""The starter kit of the translation track."""
