@@ -8,11 +8,24 @@ from manifests.errors import ClaimDoesNotHold
 from manifests.images import ImageIdentity
 from manifests.runs import RunRecord
 from manifests.statements import EditionSealed, RunFinished, RunStarted
-from orchestrator.core.evidence import EFFECTIVE, PREDICTIONS, is_private
+from orchestrator.core.evidence import (
+    EFFECTIVE,
+    PREDICTIONS,
+    PRIVATE_CARD,
+    PRIVATE_SUMS,
+    PUBLIC_CARD,
+    PUBLIC_KEY,
+    RECORD,
+    UNLISTED,
+    is_private,
+)
 from orchestrator.core.run_record import RunHistory
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
+
+STANDARD_FILES = frozenset({RECORD, EFFECTIVE, PUBLIC_CARD, PRIVATE_CARD, PUBLIC_KEY, PRIVATE_SUMS})
+"""Files of a run folder that are checked otherwise than by the digests of `run-finished`."""
 
 
 def check_identities(
@@ -56,8 +69,17 @@ def check_record_identities(findings: Findings, record: RunRecord, history: RunH
             findings.fault(Check.IDENTITY, f"{place}: record and log name another {name}")
 
 
-def check_kept_files(findings: Findings, folder: Folder, finished: RunFinished) -> None:
-    """Compare the kept files with the digests of `run-finished`; private ones may be absent."""
+def check_kept_files(findings: Findings, folder: Folder, finished: RunFinished | None) -> None:
+    """Compare the kept files with the digests of `run-finished`; private ones may be absent.
+
+    A run folder holds these, and what `STANDARD_FILES` names; nothing else belongs into it.
+    """
+    kept = {} if finished is None else finished.files
+    for name in sorted(folder.digests.keys() - kept.keys() - STANDARD_FILES - UNLISTED):
+        if finished is None or name != PREDICTIONS:
+            findings.fault(Check.KEPT, f"{folder.place}/{name}: the log knows of no such file")
+    if finished is None:
+        return
     expected = dict(finished.files)
     if finished.predictions_sha256 is not None:
         expected[PREDICTIONS] = finished.predictions_sha256
