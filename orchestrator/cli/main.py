@@ -9,15 +9,13 @@ from types import FrameType
 
 from manifests.errors import PisteError
 from orchestrator.cli import (
-    (,
-    keys,
-    log_commands,
-    revealing,
-)
     building,
     certification,
+    keys,
     labels,
+    log_commands,
     organizer,
+    revealing,
     scoring,
     standings,
 )
