@@ -18,6 +18,7 @@ from orchestrator.cli import (
     revealing,
     scoring,
     standings,
+    starting,
 )
 from orchestrator.cli.app import app
 
@@ -32,6 +33,7 @@ COMMAND_MODULES = (
     revealing,
     keys,
     log_commands,
+    starting,
 )
 
 
