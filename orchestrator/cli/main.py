@@ -9,6 +9,7 @@ from types import FrameType
 
 from manifests.errors import PisteError
 from orchestrator.cli import (
+    auditing,
     building,
     certification,
     keys,
@@ -24,6 +25,7 @@ from orchestrator.cli.app import app
 
 EXIT_INTERRUPTED = 130
 COMMAND_MODULES = (
+    auditing,
     organizer,
     certification,
     standings,

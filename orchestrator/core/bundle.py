@@ -1,7 +1,7 @@
 """The layout of an exported bundle, and the files in it that follow from all others.
 
-`bundle.json`, the keys, the recipe and the sums are functions of log, edition and runs. They need no
-signature: whoever checks a bundle makes them anew and compares.
+`bundle.json`, the keys, the recipe and the sums are functions of log, edition and runs. They need
+no signature: whoever checks a bundle makes them anew and compares.
 """
 
 from __future__ import annotations

@@ -172,7 +172,8 @@ for folder in editions/*; do
             false_claim 12 "$folder/${pair%%:*}"
     done
     if [ -f "$folder/vocabulary.txt" ]; then
-        [ "$(digest "$folder/vocabulary.txt")" = "$(jq -r .vocabulary_sha256 "$folder/seal.json")" ] ||
+        sealed=$(jq -r .vocabulary_sha256 "$folder/seal.json")
+        [ "$(digest "$folder/vocabulary.txt")" = "$sealed" ] ||
             false_claim 12 "$folder/vocabulary.txt"
     fi
     holds 12 "$folder is as it was sealed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 
@@ -29,5 +29,27 @@ class EvidenceTree(Protocol):
 
         Raises:
             MalformedDocument: it cannot be read, or is no longer what was listed.
+
+        """
+
+
+class StagedTar(Protocol):
+    """A tar in the making: nobody sees it under its name before it is published."""
+
+    @property
+    def place(self) -> str:
+        """The path that it will have, for messages."""
+
+    def write(self, chunks: Iterable[bytes]) -> None:
+        """Write the whole tar. Raises PlatformFault where the disk refuses."""
+
+    def reopen(self) -> EvidenceTree:
+        """Return what was written, as an auditor will read it."""
+
+    def publish(self) -> None:
+        """Put the tar in place, durable; a file that is there already is never replaced.
+
+        Raises:
+            RefusedByPolicy: a file has that name.
 
         """
