@@ -32,6 +32,7 @@ COMMAND_MODULES = (
     labels,
     building,
     scoring,
+    segmenting,
     revealing,
     keys,
     log_commands,

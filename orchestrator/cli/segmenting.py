@@ -100,8 +100,8 @@ def select(
     say(f"Next: piste segments test --manifest {output} with the test labels")
 
 
-@segments.command()
-def test(
+@segments.command("test")
+def apply_to_test(
     manifest: Annotated[Path, typer.Option(help="What `piste segments select` wrote.")],
     labels: Labels,
     vocabulary: Vocabulary,
