@@ -8,36 +8,10 @@ import sys
 from types import FrameType
 
 from manifests.errors import PisteError
-from orchestrator.cli import (
-    auditing,
-    building,
-    certification,
-    keys,
-    labels,
-    log_commands,
-    organizer,
-    revealing,
-    scoring,
-    standings,
-    starting,
-)
 from orchestrator.cli.app import app
+from orchestrator.cli.commands import load_commands
 
 EXIT_INTERRUPTED = 130
-COMMAND_MODULES = (
-    auditing,
-    organizer,
-    certification,
-    standings,
-    labels,
-    building,
-    scoring,
-    segmenting,
-    revealing,
-    keys,
-    log_commands,
-    starting,
-)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -59,6 +33,7 @@ def main() -> None:
     """Run the command line; every deliberate error ends as one line and its exit code."""
     for name in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, _interrupt)
+    load_commands()
     try:
         app()
     except PisteError as error:
