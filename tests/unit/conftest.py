@@ -104,6 +104,17 @@ def sample(sample_root: Path) -> EditionFile:
     return EditionFile(sample_root / "edition.yaml")
 
 
+@pytest.fixture(scope="session")
+def contents_of() -> Callable[[Path], dict[str, bytes]]:
+    """Read every file of a folder but the locks, which stay."""
+
+    def read(root: Path) -> dict[str, bytes]:
+        files = (path for path in root.rglob("*") if path.is_file() and path.suffix != ".lock")
+        return {str(path.relative_to(root)): path.read_bytes() for path in files}
+
+    return read
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A folder on a disk of 512 KiB; a test may remount it read-only."""

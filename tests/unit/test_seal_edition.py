@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import pickle
 import secrets
 import shutil
-import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from manifests.encoding import parse_json_object
-from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
+from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.labels import parse_salted_labels
-from manifests.statements import EditionSealed
 from orchestrator.adapters.age_files import AgeKeyring, generate_identity, parse_identities
 from orchestrator.adapters.epee_folder import EditionFile
 from orchestrator.core.opaque_names import assign_opaque_names, parse_names, render_names
 from orchestrator.core.seal_documents import SealRecipients, both_of, encode_seal, parse_seal
 from orchestrator.ports.sealing import Purpose
-from orchestrator.usecases.initialise import WorkspaceMakers, initialise
 from orchestrator.usecases.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.sealed_check import check_sealed_set
 from orchestrator.usecases.sealed_editions import load_sealed_edition
-from orchestrator.usecases.settle_editions import settle_abandoned
 
+ContentsOf = Callable[[Path], dict[str, bytes]]
 EDITION = "editions/sample-2026"
 NPY_MAGIC = b"\x93NUMPY"
 REAL_CLIPS = Path(__file__).parents[3] / "shared" / "data" / "real-clips"
@@ -136,12 +130,14 @@ def test_more_clips_than_four_digits_get_longer_names() -> None:
     assert {len(name) for name in names.values()} == {5}
 
 
-def test_an_edition_is_sealed_once(sealing: SealingTools, sample: EditionFile) -> None:
+def test_an_edition_is_sealed_once(
+    sealing: SealingTools, sample: EditionFile, contents_of: ContentsOf
+) -> None:
     seal_edition(sample, sealing)
-    before = contents(sealing.store.root)
+    before = contents_of(sealing.store.root)
     with pytest.raises(RefusedByPolicy, match="sealed already"):
         seal_edition(sample, sealing)
-    assert contents(sealing.store.root) == before
+    assert contents_of(sealing.store.root) == before
 
 
 def test_a_foreign_folder_of_that_name_is_left_alone(
@@ -210,171 +206,6 @@ def write_real_edition(root: Path) -> None:
     )
 
 
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-7])
-
-
-def pickled(path: Path) -> None:
-    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
-
-
-def bare_pickle(path: Path) -> None:
-    path.write_bytes(pickle.dumps([1, 2]))
-
-
-def with_nan(path: Path) -> None:
-    array = np.load(path)
-    array[3, 5, 1] = np.nan
-    np.save(path, array)
-
-
-def wrong_dtype(path: Path) -> None:
-    np.save(path, np.load(path).astype(np.float64))
-
-
-def a_frame_less(path: Path) -> None:
-    np.save(path, np.load(path)[:-1])
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (truncate, "the file is cut"),
-        (pickled, "pickled"),
-        (bare_pickle, "not an .npy file"),
-        (with_nan, "frame 3, point 5, coordinate 1 is nan"),
-        (wrong_dtype, "dtype <f8"),
-        (a_frame_less, "the annotation says"),
-        (Path.unlink, r"keypoints/sample_0005\.npy is missing"),
-    ],
-)
-def test_a_bad_keypoint_file_is_named_and_nothing_is_left(
-    sealing: SealingTools,
-    sample: EditionFile,
-    sample_root: Path,
-    spoil: Callable[[Path], None],
-    message: str,
-) -> None:
-    before = contents(sealing.store.root)
-    spoil(sample_root / "keypoints/sample_0005.npy")
-    with pytest.raises(MalformedDocument, match=message) as caught:
-        seal_edition(sample, sealing)
-    assert "sample_0005" in str(caught.value)
-    assert_nothing_was_sealed(sealing, before)
-
-
-def rewrite_annotation(**changes: object) -> Callable[[Path], None]:
-    def rewrite(root: Path) -> None:
-        path = root / "annotations/sample_0005.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-    return rewrite
-
-
-def rewrite_labels(change: Callable[[list[str]], list[str]]) -> Callable[[Path], None]:
-    def rewrite(root: Path) -> None:
-        path = root / "labels-v1.jsonl"
-        path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
-
-    return rewrite
-
-
-def rewrite_edition(old: str, new: str) -> Callable[[Path], None]:
-    def rewrite(root: Path) -> None:
-        path = root / "edition.yaml"
-        assert old in path.read_text()
-        path.write_text(path.read_text().replace(old, new))
-
-    return rewrite
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (rewrite_annotation(clip_id="other"), r"sample_0005\.json: says clip_id other"),
-        (rewrite_annotation(segments=[]), "no segments"),
-        (
-            rewrite_annotation(segments=[{"gloss": "YOU", "start": 0.1, "end": 999}]),
-            "leaves the clip",
-        ),
-        (rewrite_labels(lambda lines: lines[1:]), "1 of 8 clips have no label"),
-        (rewrite_labels(lambda lines: [*lines, lines[0]]), "labelled twice"),
-        (
-            rewrite_labels(lambda lines: [lines[0].replace("sample_0001", "stranger"), *lines[1:]]),
-            "no such clip",
-        ),
-        (
-            rewrite_labels(
-                lambda lines: [lines[0].replace('"glosses":[', '"glosses":["YOU",'), *lines[1:]]
-            ),
-            "glosses for",
-        ),
-        (rewrite_edition("expected_clips: 8", "expected_clips: 9"), "8 clips, but the edition"),
-        (rewrite_edition("held_out_signer: ECHO", "held_out_signer: ZULU"), "ZULU signs no clip"),
-        (rewrite_edition("source: .", "source: nowhere"), "no such folder"),
-        (rewrite_edition("path: labels-v1.jsonl", "path: nowhere"), "is not there"),
-        (lambda root: (root / "vocabulary.txt").write_text("YOU\nYOU\n"), "stands on line 1"),
-        (lambda root: (root / "keypoints/a b.npy").touch(), "is not a clip id"),
-        (lambda root: (root / "annotations/sample_0005.json").unlink(), "every clip needs both"),
-    ],
-)
-def test_a_bad_edition_is_refused_and_nothing_is_left(
-    sealing: SealingTools,
-    sample: EditionFile,
-    sample_root: Path,
-    spoil: Callable[[Path], None],
-    message: str,
-) -> None:
-    before = contents(sealing.store.root)
-    spoil(sample_root)
-    with pytest.raises(MalformedDocument, match=message):
-        seal_edition(sample, sealing)
-    assert_nothing_was_sealed(sealing, before)
-
-
-def names_in(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir())
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    """Every file of the workspace but the locks, which stay."""
-    files = (path for path in root.rglob("*") if path.is_file() and path.suffix != ".lock")
-    return {str(path.relative_to(root)): path.read_bytes() for path in files}
-
-
-def assert_nothing_was_sealed(sealing: SealingTools, before: dict[str, bytes]) -> None:
-    assert contents(sealing.store.root) == before
-    assert list((sealing.store.root / "editions").iterdir()) == []
-    assert list(sealing.ledger.entries(kind="edition-sealed")) == []
-
-
-def test_a_full_disk_leaves_no_half_edition(
-    small_disk: Path,
-    workspace_makers: WorkspaceMakers,
-    sample: EditionFile,
-    tools_at: Callable[[Path], SealingTools],
-) -> None:
-    initialise(small_disk, origin="example.org/piste", make=workspace_makers)
-    tools = tools_at(small_disk)
-    with pytest.raises(PlatformFault, match="the disk is full: free space"):
-        seal_edition(sample, tools)
-    assert list((small_disk / "editions").iterdir()) == []
-    assert list(tools.ledger.entries(kind="edition-sealed")) == []
-
-
-def test_a_read_only_workspace_is_refused(
-    small_disk: Path,
-    workspace_makers: WorkspaceMakers,
-    sample: EditionFile,
-    tools_at: Callable[[Path], SealingTools],
-) -> None:
-    initialise(small_disk, origin="example.org/piste", make=workspace_makers)
-    tools = tools_at(small_disk)
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    with pytest.raises(PlatformFault, match="the file system is read-only"):
-        seal_edition(sample, tools)
-
-
 def test_two_processes_do_not_seal_one_edition_at_once(
     sealing: SealingTools, sample: EditionFile
 ) -> None:
@@ -383,105 +214,6 @@ def test_two_processes_do_not_seal_one_edition_at_once(
         pytest.raises(RefusedByPolicy, match="another process"),
     ):
         seal_edition(sample, sealing)
-
-
-KILLED_SEAL = """
-import os, pathlib, signal, sys
-sys.path.insert(0, sys.argv[4])
-from orchestrator.adapters import stored_ledger
-from orchestrator.adapters.age_files import AgeKeyring
-from orchestrator.adapters.epee_folder import EditionFile
-from orchestrator.adapters.staged_editions import StagedFolder
-from orchestrator.usecases.seal_edition import seal_edition
-import importlib.util
-spec = importlib.util.spec_from_file_location("fixtures", sys.argv[5])
-fixtures = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(fixtures)
-
-root, source, point = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
-def die(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
-def before(owner, name):
-    setattr(owner, name, die)
-def after(owner, name):
-    real = getattr(owner, name)
-    def wrapped(*arguments, **options):
-        real(*arguments, **options)
-        die()
-    setattr(owner, name, wrapped)
-def at_file(wanted):
-    real = StagedFolder.add
-    def add(self, name, *parts):
-        if name == wanted:
-            data = b"".join(parts)
-            (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (self._folder / name).write_bytes(data[: len(data) // 2])
-            die()
-        real(self, name, *parts)
-    StagedFolder.add = add
-where, _, what = point.partition(" ")
-if where == "within":
-    at_file(what)
-else:
-    owner = {"decide": stored_ledger.StoredLedger}.get(what, StagedFolder)
-    {"before": before, "after": after}[where](owner, what)
-seal_edition(EditionFile(source), fixtures.tools_of(root, AgeKeyring(root / "keys")))
-"""
-
-UNDECIDED = (
-    "within edition.yaml",
-    "within sealed/0001.age",
-    "within sealed/0006.age",
-    "within labels/labels-v1.age",
-    "within seal.json",
-    "before make_durable",
-    "after make_durable",
-    "before decide",
-)
-DECIDED = ("after decide", "before publish", "after publish")
-
-
-def kill_seal(sealing: SealingTools, sample: EditionFile, point: str) -> None:
-    here = Path(__file__)
-    arguments = [str(sealing.store.root), sample.place, point, str(here.parents[2])]
-    command = [sys.executable, "-c", KILLED_SEAL, *arguments, str(here.with_name("conftest.py"))]
-    done = subprocess.run(command, check=False, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
-
-
-@pytest.mark.parametrize("point", UNDECIDED)
-def test_a_seal_killed_before_its_statement_leaves_no_edition(
-    sealing: SealingTools, sample: EditionFile, point: str
-) -> None:
-    kill_seal(sealing, sample, point)
-    assert not any(NPY_MAGIC in data for data in contents(sealing.store.root).values())
-    assert not sealing.store.exists(EDITION)
-    assert settle_abandoned(sealing.store, sealing.ledger) == ()
-    assert names_in(sealing.store.root / "editions") == []
-    assert seal_edition(sample, sealing).clips == 8
-
-
-@pytest.mark.parametrize("point", DECIDED)
-def test_a_seal_killed_after_its_statement_is_finished_by_the_next_command(
-    sealing: SealingTools, sample: EditionFile, point: str
-) -> None:
-    kill_seal(sealing, sample, point)
-    assert not any(NPY_MAGIC in data for data in contents(sealing.store.root).values())
-    settle_abandoned(sealing.store, sealing.ledger)
-    loaded = load_sealed_edition("sample-2026", store=sealing.store, ledger=sealing.ledger)
-    assert check_sealed_set(EDITION, loaded.cipher_sums, store=sealing.store).files == 8
-    assert names_in(sealing.store.root / "editions") == ["sample-2026"]
-    statements = [entry.statement for entry in sealing.ledger.entries(edition="sample-2026")]
-    assert [type(statement) for statement in statements] == [EditionSealed]
-
-
-def test_a_live_seal_is_not_settled_by_another_process(
-    sealing: SealingTools, sample: EditionFile
-) -> None:
-    with sealing.store.stage_edition("sample-2026") as staged:
-        staged.add("seal.json", b"{}")
-        assert settle_abandoned(sealing.store, sealing.ledger) == ()
-        assert staged.read_optional("seal.json") == b"{}"
 
 
 def test_the_seal_repeats_the_workspaces_published_keys(
