@@ -14,6 +14,7 @@ COMMAND_MODULES = (
     "log_commands",
     "building",
     "starting",
+    "checking",
     "auditing",
     "scoring",
     "segmenting",
