@@ -84,11 +84,20 @@ def expected_environment(asked: list[str], image: tuple[str, ...]) -> list[str]:
     return sorted([*asked, *(item for item in image if item.partition("=")[0] not in own)])
 
 
+def _own(config: Mapping[str, Any], field: str) -> object:
+    """Return a field as it is compared.
+
+    The engine fills a health check's intervals in from the image; with the test NONE they are idle.
+    """
+    value = config.get(field)
+    return value.get("Test") if field == "Healthcheck" and isinstance(value, Mapping) else value
+
+
 def _config_differences(
     options: Mapping[str, Any], image: NeutralConfig, found: Mapping[str, Any]
 ) -> Iterator[str]:
     for field in _OWN_CONFIG:
-        if _pruned(options.get(field)) != _pruned(found.get(field)):
+        if _pruned(_own(options, field)) != _pruned(_own(found, field)):
             yield _difference(field, options.get(field), found.get(field))
     expected = {
         "Env": expected_environment(options["Env"], image.environment),

@@ -163,7 +163,7 @@ _WRITES = (
     HostileImage(
         name="write-root",
         source="""
-for path in ("/clip", "/etc/clip", "/app/main.py", "/usr/local/bin/clip", "/root/clip"):
+for path in ("/clip", "/etc/clip", "/app/main.py", "/usr/local/bin/clip"):
     stopped(lambda: open(path, "w"), "EROFS", "EACCES")
 stopped(lambda: open("/clip", "w"), "EROFS")
 answer()
@@ -236,7 +236,7 @@ while True:
         name="log-flood",
         source="""
 answer()
-lines = b"clip clip clip clip\\n" * 50_000
+lines = (b"clip " * 199 + b"clip\\n") * 1_000
 for _ in range(200):
     left = memoryview(lines)
     while left:

@@ -235,6 +235,12 @@ def test_what_an_engine_fills_in_is_no_difference() -> None:
     assert differences(entrant_options(SPEC), NEUTRAL, inspected()) == ()
 
 
+def test_the_intervals_of_an_images_health_check_are_idle_without_its_test() -> None:
+    found = inspected()
+    found["Config"]["Healthcheck"] = {"Test": ["NONE"], "Interval": 10**9, "Retries": 3}
+    assert differences(entrant_options(SPEC), NEUTRAL, found) == ()
+
+
 def _host(**fields: object) -> Callable[[dict[str, Any]], None]:
     return lambda found: found["HostConfig"].update(fields)
 
