@@ -46,6 +46,7 @@ from orchestrator.ports.signing import SigningKeys
 from orchestrator.usecases.build_image import BuiltEntry, build_image
 from orchestrator.usecases.host_gpus import HostGpus
 from orchestrator.usecases.initialise import Initialised, WorkspaceMakers, initialise
+from orchestrator.usecases.pick_up import pick_up
 from orchestrator.usecases.resolve_image import ImageSources
 from orchestrator.usecases.run_host import RunHost
 from orchestrator.usecases.sample_edition import SampleRequest, make_sample_edition
@@ -56,8 +57,14 @@ from orchestrator.usecases.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile, ShippedProfile, load_profile, parse_profile
 
 
-def open_workspace(root: Path) -> Workspace:
-    """Open the workspace in `root` with the keys that this host holds."""
+def open_workspace(root: Path, reporter: Reporter | None = None) -> Workspace:
+    """Open the workspace in `root` with the keys of this host; pick up what was interrupted."""
+    workspace = _workspace(root)
+    pick_up(workspace, docker_engine, reporter or SilentReporter())
+    return workspace
+
+
+def _workspace(root: Path) -> Workspace:
     store, keys = open_workspace_files(root), open_keys(root)
     return Workspace(
         store=store,
