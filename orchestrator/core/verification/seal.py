@@ -18,7 +18,6 @@ PROFILE_FILE = "profile.yaml"
 VOCABULARY_FILE = "vocabulary.txt"
 SEAL_FILE = "seal.json"
 SEALED_SUMS_FILE = "sealed.sha256"
-CLIP_SUMS_FILE = "clips.sha256.age"
 SEALED_FOLDER = "sealed"
 LABELS_FOLDER = "labels"
 REVEALED_FOLDER = "revealed"
@@ -62,7 +61,7 @@ def check_edition_files(
 def _may_be_there(name: str) -> bool:
     folder, _, rest = name.partition("/")
     if not rest:
-        return name == CLIP_SUMS_FILE
+        return name.endswith(".age")  # clip sums and names, encrypted
     encrypted = folder in {SEALED_FOLDER, LABELS_FOLDER} and name.endswith(".age")
     return "/" not in rest and (encrypted or folder == REVEALED_FOLDER)
 
