@@ -46,6 +46,10 @@ def _none_is_empty(value: object) -> object:
     return () if value is None else value
 
 
+class WrongPlatform(RefusedByPolicy):
+    """The image is made for another platform than the one it should run on."""
+
+
 class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -250,7 +254,7 @@ def choose_child(index: ImageIndex, wanted: Platform, *, source: str) -> Descrip
     A single child without a platform is taken; its config tells later what it runs on.
 
     Raises:
-        RefusedByPolicy: when no child fits; the message lists the platforms there are.
+        WrongPlatform: when no child fits; the message lists the platforms there are.
         MalformedDocument: when there is no image, or several that say no platform.
 
     """
@@ -266,6 +270,6 @@ def choose_child(index: ImageIndex, wanted: Platform, *, source: str) -> Descrip
     offered = sorted({str(child.platform) for child in images if child.platform})
     if not offered:
         raise MalformedDocument(f"{source}: {len(images)} images and no platform to choose by")
-    raise RefusedByPolicy(
+    raise WrongPlatform(
         f"{source}: no image for {wanted}; there are {escape_untrusted(', '.join(offered), 200)}"
     )

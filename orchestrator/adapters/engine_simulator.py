@@ -252,7 +252,10 @@ class EngineSimulator(SimulatedImages):
     def get_archive(self, container: str, path: str) -> Iterator[bytes]:
         """Stream the volume at `path`."""
         self._called("get_archive")
-        volume = self._volume_at(self._must_find(container), path)
+        found = self._must_find(container)
+        if path not in self._mounts(found):
+            raise refusal("no such path", 404)
+        volume = self._volume_at(found, path)
         if volume.archive is not None:
             return iter((volume.archive,))
         return iter((archives.pack(path.removeprefix("/"), volume.files),))

@@ -10,9 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from manifests.digests import oci_digest
-from manifests.errors import MalformedDocument, RefusedByPolicy
+from manifests.errors import MalformedDocument
 from manifests.images import Transport
-from manifests.oci import LARGEST_CONFIG_BYTES, ImageConfig, Platform, parse_config, runs_on
+from manifests.oci import (
+    LARGEST_CONFIG_BYTES,
+    ImageConfig,
+    Platform,
+    WrongPlatform,
+    parse_config,
+    runs_on,
+)
 from manifests.text import escape_untrusted
 from orchestrator.core.archive_layers import digest_layer
 from orchestrator.core.archive_layouts import ArchiveContents, FoundImage, find_image
@@ -103,7 +110,7 @@ def read_archive(source: ArchiveSource, *, wanted: Platform, limit_bytes: int) -
 
     Raises:
         MalformedDocument: for an archive that is not exactly one well-formed image.
-        RefusedByPolicy: for an image that does not run on `wanted`.
+        WrongPlatform: for an image that does not run on `wanted`.
 
     """
     if source.size_bytes > limit_bytes:
@@ -144,9 +151,9 @@ def _checked_layers(
 
 
 def require_platform(config: ImageConfig, wanted: Platform, *, source: str) -> None:
-    """Refuse an image for another platform. Raises RefusedByPolicy."""
+    """Refuse an image for another platform. Raises WrongPlatform."""
     if not runs_on(config.platform, wanted):
-        raise RefusedByPolicy(
+        raise WrongPlatform(
             f"{source}: made for {escape_untrusted(str(config.platform))}, but this run needs "
             f"{wanted}; build it for that platform"
         )

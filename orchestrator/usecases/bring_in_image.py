@@ -27,6 +27,10 @@ _EXPANSION = 4
 """A compressed layer lies on disk compressed and unpacked; images grow two- to threefold."""
 
 
+class NoRoomForImage(PlatformFault):
+    """The engine's disk has too little space for the image; nothing was brought in."""
+
+
 def required_bytes(resolved: ResolvedImage) -> int:
     """Return an estimate of the space under the engine's data root while the image comes in."""
     match resolved.plan:
@@ -44,7 +48,7 @@ def _require_space(resolved: ResolvedImage, engine: ContainerEngine, free_bytes:
     data_root = engine.describe().data_root
     free, needed = free_bytes(data_root), required_bytes(resolved)
     if free is not None and free < needed:
-        raise PlatformFault(
+        raise NoRoomForImage(
             f"{resolved.reference}: needs about {needed} bytes under {data_root}, {free} are free; "
             "make room and try again, nothing was spent"
         )

@@ -77,8 +77,8 @@ def shared_memory(seen: Observation) -> Iterator[Finding]:
     said = seen.log.find(_SHARED)
     full = seen.shm_bytes is not None and seen.shm_bytes > _FULL * limit
     remedy = (
-        f"there are {size_text(limit)} of /dev/shm: load with fewer workers or num_workers=0, or pass "
-        "file names between processes and no arrays"
+        f"there are {size_text(limit)} of /dev/shm: load with fewer workers or num_workers=0, or "
+        "pass file names between processes and no arrays"
     )
     if seen.exit_code == _SIGBUS or full:
         fact = "shared memory is too small for it" + (": /dev/shm is full" if full else "")
