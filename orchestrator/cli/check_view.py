@@ -77,10 +77,11 @@ def _verdict(report: PredictionsReport, predictions: Path) -> Text:
             f": valid and complete, {report.clips} clips of {report.track}",
         )
     count = len(report.problems)
-    found = f"{count} problems or more" if count >= MAX_PROBLEMS else f"{count} problem"
-    plural = "" if count in {1, MAX_PROBLEMS} else "s"
+    found = "1 problem" if count == 1 else f"{count} problems"
+    if count >= MAX_PROBLEMS:
+        found += " at least"
     return Text.assemble(
         (f"{predictions}", "bold red"),
-        f": {found}{plural}; a run would end as {Outcome.INVALID_PREDICTIONS.value} "
+        f": {found}; a run would end as {Outcome.INVALID_PREDICTIONS.value} "
         f"({report.diagnostic}), unscored",
     )

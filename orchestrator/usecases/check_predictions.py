@@ -67,8 +67,8 @@ def check_predictions(
         track=track,
         clips=len(clips),
         problems=(*assessment.problems, *wrong_poses),
-        missing=tuple(sorted(clips.keys() - entries.keys())) if entries else (),
-        notes=tuple(_notes(track, entries, clips)),
+        missing=tuple(sorted(clips.keys() - entries.keys())) if entries is not None else (),
+        notes=tuple(_notes(track, entries or {}, clips)),
         diagnostic=Diagnostic.PREDICTIONS_FORMAT if wrong_poses else assessment.diagnostic,
         predictions_sha256=None
         if assessment.canonical is None
@@ -96,9 +96,11 @@ def _pose_problems(
             yield problem
 
 
-def _entries(assessment: Assessment) -> dict[str, dict[str, Json]]:
-    """Return the canonical entries by clip, none of an invalid file."""
-    lines = (assessment.canonical or b"").splitlines()
+def _entries(assessment: Assessment) -> dict[str, dict[str, Json]] | None:
+    """Return the canonical entries by clip, or None for an invalid file."""
+    if assessment.canonical is None:
+        return None
+    lines = assessment.canonical.splitlines()
     entries = (parse_json_object(line, source="canonical predictions") for line in lines)
     return {str(entry["clip_id"]): entry for entry in entries}
 
