@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.synthetic_workspace import (
+from benchmarks.small_exams import (
     new_workspace,
     predictions,
     recognition_answers,

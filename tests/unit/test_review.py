@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.synthetic_workspace import (
+from benchmarks.small_exams import (
     new_workspace,
     predictions,
     recognition_answers,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.synthetic_workspace import (
+from benchmarks.small_exams import (
     glosses_of,
     new_workspace,
     opaque_names,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.synthetic_workspace import (
+from benchmarks.small_exams import (
     NOW,
     SetClock,
     new_workspace,
