@@ -23,6 +23,7 @@ from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.initialise import RECIPIENTS_FILE
 
 MAX_RECIPIENTS = 16
+_SECRET = "AGE-SECRET-KEY-"  # noqa: S105 - how every one begins
 
 
 class OpeningRule(StrEnum):
@@ -79,6 +80,11 @@ def _plan(rule: OpeningRule, recipients: Sequence[str]) -> SealingPlan:
 
 
 def _check_number(rule: OpeningRule, recipients: Sequence[str]) -> None:
+    if any(text.upper().startswith(_SECRET) for text in recipients):
+        raise MalformedDocument(
+            "recipients: one is a secret identity, now in this shell's history: replace it, and "
+            "give the public half, which age-keygen -y IDENTITY-FILE prints"
+        )
     if len(set(recipients)) != len(recipients):
         raise MalformedDocument("recipients: one stands twice; each person has a key of their own")
     if rule is OpeningRule.TWO_PERSON and len(recipients) != 2:
