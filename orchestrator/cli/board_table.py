@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,27 +12,20 @@ from rich.text import Text
 from manifests.text import escape_untrusted
 from orchestrator.cli.score_card import NOTHING, fraction, percent
 
+_MAIN: dict[str, str] = {
+    "recognition": "macro-F1",
+    "translation": "S_total",
+    "segmentation": "mF1S",
+}
 _COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
-    "recognition": (
-        ("macro-F1", "macro_f1"),
-        ("3+", "macro_f1_min3"),
-        ("top-1", "top1"),
-        ("held-out", "held_out_top1"),
-        ("GER", "ger"),
-    ),
-    "translation": (
-        ("S_total", "s_total"),
-        ("S_translation", "s_translation"),
-        ("general.", "s_generalization"),
-        ("pose", "s_pose"),
-    ),
-    "segmentation": (
-        ("mF1S", "mf1s"),
-        ("mF1B", "mf1b"),
-        ("recognized", "all_reference_accuracy"),
-        ("AUC-RU", "auc_ru"),
-        ("WER", "wer_all"),
-    ),
+    "recognition": (("top-1", "top1"), ("held-out", "held_out_top1"), ("GER", "ger")),
+    "translation": (("S_transl.", "s_translation"), ("S_gener.", "s_generalization")),
+    "segmentation": (("recognized", "all_reference_accuracy"), ("WER", "wer_all")),
+}
+_DETAILS: dict[str, tuple[tuple[str, str], ...]] = {
+    "recognition": (("F1, 3+", "macro_f1_min3"),),
+    "translation": (("S_pose", "s_pose"),),
+    "segmentation": (("mF1B", "mf1b"), ("AUC-RU", "auc_ru")),
 }
 _PERCENT_TRACKS = frozenset({"recognition", "segmentation"})
 
@@ -72,40 +65,70 @@ def _group(
     document: Mapping[str, Any], group: Mapping[str, Any], rows: list[Mapping[str, Any]]
 ) -> RenderableType:
     track = document["track"]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("#", justify="right")
-    table.add_column("team")
-    table.add_column("status")
-    for title, _ in _COLUMNS[track]:
-        table.add_column(title, justify="right")
-    table.add_column("±", justify="right")
-    table.add_column("above the row, 95%", justify="right")
-    table.add_column("")
-    table.add_column("run", style="dim")
-    table.add_column("image · docker", style="dim")
-    for row in rows:
-        table.add_row(*_cells(row, track), style=None if row["rank"] else "dim")
     footer = Text(group["scorer_string"], style="dim")
+    parts: list[RenderableType] = [_ranking(rows, track), Text(), _details(rows, track), footer]
     lead = group["lead"]
-    if lead is None:
-        return Group(table, footer)
-    who = f"run {lead['run_id']} leads" if lead["run_id"] else "the lead is not known here"
-    return Group(table, footer, Text(f"{who}: {escape_untrusted(lead['reason'], 300)}"))
+    if lead is not None:
+        who = f"run {lead['run_id']} leads" if lead["run_id"] else "the lead is not known here"
+        parts.append(Text(f"{who}: {escape_untrusted(lead['reason'], 300)}"))
+    return Group(*parts)
 
 
-def _cells(row: Mapping[str, Any], track: str) -> Iterator[str]:
+def _table(*columns: tuple[str, Literal["left", "right"]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title, justify in columns:
+        table.add_column(title, justify=justify, no_wrap=True)
+    return table
+
+
+def _ranking(rows: list[Mapping[str, Any]], track: str) -> Table:
+    figures = [(title, name) for title, name in _COLUMNS[track]]
+    table = _table(
+        ("#", "right"),
+        ("team", "left"),
+        ("status", "left"),
+        (_MAIN[track], "right"),
+        *((title, "right") for title, _ in figures),
+        ("", "left"),
+    )
     shown = percent if track in _PERCENT_TRACKS else fraction
-    yield "" if row["rank"] is None else str(row["rank"])
-    yield escape_untrusted(row["team"], 40) + (" †" if row["private_data"] else "")
-    number = row["certified_run"]
-    yield row["status"] + (f" {number}" if row["certified"] and number else "")
-    for _, name in _COLUMNS[track]:
-        yield shown(row["figures"].get(name))
-    yield shown(row["floor"])
-    yield _interval(row["tie"], track)
-    yield _marks(row)
-    yield row["run_id"]
-    yield _made_by(row["versions"])
+    for row in rows:
+        number = row["certified_run"] if row["certified"] else None
+        floor = "" if row["floor"] is None else f" ± {shown(row['floor']).removesuffix('%')}"
+        table.add_row(
+            "" if row["rank"] is None else str(row["rank"]),
+            escape_untrusted(row["team"], 40) + (" †" if row["private_data"] else ""),
+            row["status"] + (f" {number}" if number else ""),
+            shown(row["main"]) + floor,
+            *(shown(row["figures"].get(name)) for _, name in figures),
+            _marks(row),
+            style=None if row["rank"] else "dim",
+        )
+    return table
+
+
+def _details(rows: list[Mapping[str, Any]], track: str) -> Table:
+    """Return what made each row: its run, the row above against it, image and Docker version."""
+    figures = [(title, name) for title, name in _DETAILS[track]]
+    table = _table(
+        ("run", "left"),
+        *((title, "right") for title, _ in figures),
+        ("above, paired 95%", "right"),
+        ("image", "left"),
+        ("docker", "left"),
+    )
+    shown = percent if track in _PERCENT_TRACKS else fraction
+    for row in rows:
+        versions = row["versions"]
+        table.add_row(
+            row["run_id"],
+            *(shown(row["figures"].get(name)) for _, name in figures),
+            _interval(row["tie"], track),
+            NOTHING if versions["image"] is None else versions["image"][:19],
+            escape_untrusted(versions["docker"] or NOTHING, 20),
+            style="dim",
+        )
+    return table
 
 
 def _interval(tie: Mapping[str, Any] | None, track: str) -> str:
@@ -128,13 +151,6 @@ def _marks(row: Mapping[str, Any]) -> str:
     if row["gap"] and row["gap"]["flagged"]:
         marks.append("gap: review")
     return ", ".join(marks)
-
-
-def _made_by(versions: Mapping[str, Any]) -> str:
-    image, docker = versions["image"], versions["docker"]
-    if image is None:
-        return NOTHING
-    return f"{image[:19]} · {escape_untrusted(docker or '?', 20)}"
 
 
 def _below(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
