@@ -1,310 +1,269 @@
-"""A whole small workspace with evidence: sealed editions, runs of every kind, later labels.
-
-Everything goes through the product's own use cases but the container itself, whose end is made up.
-"""
+"""A small workspace on disk with sealed editions and made-up runs, for benchmarks and tests."""
 
 from __future__ import annotations
 
-import base64
+import io
 import secrets
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
+
+import numpy as np
 
 from benchmarks.synthetic_ledger import image_identity
 from manifests.digests import sha256_hex
+from manifests.editions import SCORER_OF_TRACK, Track
 from manifests.encoding import canonical_json
-from manifests.labels import RecognitionLabel
-from manifests.outcomes import Diagnostic, Outcome
-from manifests.statements import ImageRemoved, RunFinished, RunReserved, RunStarted, RunVoided
-from orchestrator.adapters.sample_folder import SampleFolder
-from orchestrator.key_wiring import rotate
+from manifests.outcomes import Outcome
+from manifests.statements import RunFinished, RunReserved, RunStarted
+from orchestrator import wiring
+from orchestrator.core.scoring import scorer_version
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.usecases.add_team import add_team
-from orchestrator.usecases.labels_add import LabelTools, add_labels
-from orchestrator.usecases.open_labels import open_labels, open_salted_labels
-from orchestrator.usecases.rescore import rescore
-from orchestrator.usecases.reveal import RevealTools, reveal_edition
-from orchestrator.usecases.run_evidence import write_evidence
-from orchestrator.usecases.sample_edition import SampleRequest, make_sample_edition
-from orchestrator.usecases.score_run import score_run
-from orchestrator.usecases.sealed_editions import SealedEdition, load_sealed_edition
+from orchestrator.usecases.open_labels import open_names
+from orchestrator.usecases.sealed_editions import load_sealed_edition
 from orchestrator.usecases.workspace import Workspace
-from orchestrator.wiring import create_workspace, open_workspace, seal
 
-OPENS = datetime(2026, 1, 1, tzinfo=UTC)
-CLOSES = datetime(2026, 7, 1, tzinfo=UTC)
-EDITION = "sample-final-2026"
-OTHER_EDITION = "sample-other-2026"
-SECRET_LOG = b"a line of the log that could carry a clip"
-ORIGIN = "example.org/piste"
+NOW = datetime(2026, 12, 15, 12, tzinfo=UTC)
+GLOSSES = ("YOU", "OLD", "WORK", "NOW")
+CLIPS = 6
+SIGNS = 3
+FRAMES = 30
+FPS = 10.0
+SLICES = ("studio", "studio", "broadcast", "broadcast", "canary", "canary")
+WORDS = ("red", "green", "blue", "warm", "cold", "tall")
 
 
-@dataclass
-class SteppingClock:
-    """A clock that a scenario sets; each look is one second later."""
+@dataclass(slots=True)
+class SetClock:
+    """A clock that a test sets."""
 
-    moment: datetime = field(default_factory=lambda: datetime(2026, 3, 1, tzinfo=UTC))
+    moment: datetime = NOW
 
     def now(self) -> datetime:
-        self.moment += timedelta(seconds=1)
         return self.moment
 
     def monotonic(self) -> float:
-        return 0.0
+        return self.moment.timestamp()
 
 
-@dataclass
-class Scenario:
-    """A workspace under construction, and the ids of its runs by name."""
-
-    root: Path
-    clock: SteppingClock = field(default_factory=SteppingClock)
-    runs: dict[str, str] = field(default_factory=dict)
-
-    def open(self) -> Workspace:
-        return replace(open_workspace(self.root), clock=self.clock)
-
-    def edition(self, name: str) -> SealedEdition:
-        workspace = self.open()
-        return load_sealed_edition(name, store=workspace.store, ledger=workspace.ledger)
+def new_workspace(root: Path, clock: SetClock | None = None) -> Workspace:
+    """Return a new workspace in `root`, with real keys and a real ledger."""
+    wiring.create_workspace(root, origin="example.org/test")
+    return replace(wiring.open_workspace(root), clock=clock or SetClock())
 
 
-def new_scenario(root: Path, *, clips: int = 3) -> Scenario:
-    """Make a workspace with two teams and the sealed edition `EDITION`."""
-    create_workspace(root, origin=ORIGIN)
-    scenario = Scenario(root)
-    seal_sample(scenario, EDITION, clips=clips)
-    workspace = scenario.open()
-    for team in ("nova", "lumen"):
-        add_team(
-            team,
-            organizer=False,
-            data_track="open-data",
-            ledger=workspace.ledger,
-            clock=scenario.clock,
-        )
-    return scenario
+DATES = ("2026-12-01", "2027-03-01")
 
 
-def seal_sample(scenario: Scenario, name: str, *, clips: int = 3) -> None:
-    """Seal another sample edition into the workspace."""
-    source = scenario.root.parent / f"source-{scenario.root.name}-{name}"
-    request = SampleRequest(edition=name, opens=OPENS, closes=CLOSES, clips=clips)
-    make_sample_edition(SampleFolder(source), request)
-    document = source / "edition.yaml"
-    text = document.read_text(encoding="utf-8")
-    document.write_text(
-        text.replace('version: "2.1"}', 'version: "2.1", resamples: 100}'), encoding="utf-8"
-    )
-    seal(scenario.open(), document, SilentReporter())
+def clip_name(number: int) -> str:
+    return f"clip_{number:02d}"
 
 
-def add_run(
-    scenario: Scenario,
+def glosses_of(number: int) -> list[str]:
+    """Return the true glosses of a clip, the last one outside the vocabulary."""
+    return [GLOSSES[(number + i) % len(GLOSSES)] for i in range(SIGNS - 1)] + ["LONDON"]
+
+
+def reference_of(number: int) -> str:
+    return f"the {WORDS[number]} house stands near {WORDS[(number + 1) % CLIPS]} water today"
+
+
+def _segments(number: int) -> list[dict[str, object]]:
+    return [
+        {"gloss": gloss, "start": float(place), "end": place + 0.8}
+        for place, gloss in enumerate(glosses_of(number))
+    ]
+
+
+def _label(track: Track, number: int) -> dict[str, object]:
+    signer = {"clip_id": clip_name(number), "signer_id": f"SIGNER{number % 3}"}
+    if track == "recognition":
+        return signer | {"glosses": glosses_of(number)}
+    if track == "segmentation":
+        return signer | {"fps": FPS, "n_frames": FRAMES, "segments": _segments(number)}
+    return {
+        "clip_id": clip_name(number),
+        "slice": SLICES[number],
+        "reference": reference_of(number),
+    }
+
+
+def write_labels(
+    path: Path, track: Track, changed: Mapping[int, dict[str, object]] | None = None
+) -> None:
+    """Write the labels of all clips; `changed` gives other fields for some."""
+    rows = [_label(track, n) | (changed or {}).get(n, {}) for n in range(CLIPS)]
+    path.write_bytes(b"".join(canonical_json(row) + b"\n" for row in rows))
+
+
+def _write_clip(folder: Path, number: int) -> None:
+    rng = np.random.default_rng(number)
+    keypoints = rng.normal(0.5, 0.1, (FRAMES, 128, 3)).astype(np.float32)
+    buffer = io.BytesIO()
+    np.save(buffer, keypoints)
+    name = clip_name(number)
+    (folder / "keypoints" / f"{name}.npy").write_bytes(buffer.getvalue())
+    annotation = {
+        "clip_id": name,
+        "signer_id": f"SIGNER{number % 3}",
+        "fps": FPS,
+        "n_frames": FRAMES,
+        "segments": _segments(number),
+    }
+    (folder / "annotations" / f"{name}.json").write_bytes(canonical_json(annotation))
+
+
+def write_edition(
+    folder: Path,
     name: str,
     *,
-    team: str = "nova",
-    edition: str = EDITION,
-    outcome: Outcome = Outcome.COMPLETED,
-    wrong: int = 0,
-) -> str:
-    """Append a whole run, keep its files, score it, and write its evidence; return its id."""
-    run_id = reserve(scenario, name, team=team, edition=edition)
-    workspace, folder = scenario.open(), f"runs/{run_id}"
-    effective = canonical_json({"HostConfig": {"NetworkMode": "none"}, "run": run_id})
-    workspace.store.replace(f"{folder}/effective.json", effective)
-    start(scenario, run_id, team=team, edition=edition, effective=effective)
-    plan = scenario.edition(edition).seal.recipients.clips
-    kept = {"log.age": workspace.sealer.seal(SECRET_LOG, plan)}
-    if outcome is Outcome.COMPLETED:
-        kept["predictions.jsonl"] = answers(scenario, edition, wrong=wrong)
-    for file, data in kept.items():
-        workspace.store.replace(f"{folder}/{file}", data)
-    kept["effective.json"] = effective
-    files = {file: sha256_hex(data) for file, data in kept.items()}
-    workspace.ledger.append(
-        RunFinished(
-            at=scenario.clock.now(),
-            run_id=run_id,
-            edition=edition,
-            team=team,
-            outcome=outcome,
-            diagnostics=() if outcome is Outcome.COMPLETED else (Diagnostic.EXIT_FAILURE,),
-            predictions_sha256=files.get("predictions.jsonl"),
-            files=files,
-            elapsed_s=12,
-        )
+    track: Track = "recognition",
+    stage: Literal["qualifier", "final"] = "final",
+    extra: str = "",
+    dates: tuple[str, str] = DATES,
+) -> Path:
+    """Write a corpus, labels and an edition's file, and return the file."""
+    for part in ("keypoints", "annotations"):
+        (folder / "clips" / part).mkdir(parents=True, exist_ok=True)
+    for number in range(CLIPS):
+        _write_clip(folder / "clips", number)
+    write_labels(folder / "labels-v1.jsonl", track)
+    (folder / "vocabulary.txt").write_text("".join(f"{g}\n" for g in GLOSSES))
+    vocabulary = "" if track == "translation" else "vocabulary: vocabulary.txt\n"
+    digest = "sha256:" + "ab" * 32
+    consumer = f"consumer: example.org/consumer@{digest}\n" if track == "segmentation" else ""
+    file = folder / "edition.yaml"
+    file.write_text(
+        f"edition: {name}\ntitle: A synthetic exam\ntrack: {track}\nround: {stage}\n"
+        f'exam_version: "1.0"\nlayout: clerc-128\nsource: clips/\nexpected_clips: {CLIPS}\n'
+        f"labels: {{version: labels-v1, path: labels-v1.jsonl, note: one annotator}}\n"
+        f"submissions: {{per_hour: 2, per_day: 3}}\n"
+        f"scorer: {{name: {SCORER_OF_TRACK[track]}, "
+        f'version: "{scorer_version(track)}", resamples: 100, seed: 200}}\n'
+        f"opens: {dates[0]}T00:00:00Z\ncloses: {dates[1]}T00:00:00Z\n"
+        f"organizer: {{name: CLERC, contact: organizers@example.org}}\n"
+        f"{vocabulary}{consumer}{extra}"
     )
-    _remove_image(scenario, run_id, team=team, edition=edition)
-    if outcome is Outcome.COMPLETED:
-        score_run(workspace, run_id)
-    write_evidence(workspace, run_id)
-    return run_id
+    return file
 
 
-def reserve(scenario: Scenario, name: str, *, team: str = "nova", edition: str = EDITION) -> str:
-    """Append a reservation alone."""
-    run_id = secrets.token_hex(8)
-    workspace, sealed = scenario.open(), scenario.edition(edition).statement
-    earlier = workspace.ledger.entries(edition=edition, team=team, kind="run-reserved")
+def seal_edition(
+    workspace: Workspace,
+    folder: Path,
+    name: str,
+    *,
+    track: Track = "recognition",
+    stage: Literal["qualifier", "final"] = "final",
+    extra: str = "",
+    dates: tuple[str, str] = DATES,
+) -> None:
+    """Write and seal an edition; `dates` are the days on which it opens and closes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = write_edition(folder, name, track=track, stage=stage, extra=extra, dates=dates)
+    wiring.seal(workspace, file, SilentReporter())
+
+
+def register(
+    workspace: Workspace,
+    team: str,
+    *,
+    organizer: bool = False,
+    data_track: Literal["open-data", "private-data"] = "open-data",
+) -> None:
+    add_team(
+        team,
+        organizer=organizer,
+        data_track=data_track,
+        ledger=workspace.ledger,
+        clock=workspace.clock,
+    )
+
+
+def opaque_names(workspace: Workspace, edition: str) -> dict[int, str]:
+    """Return each clip's opaque name by its number."""
+    sealed = load_sealed_edition(edition, store=workspace.store, ledger=workspace.ledger)
+    unsealer = workspace.keyring.unsealer(Purpose.LABELS)
+    names = open_names(sealed, store=workspace.store, unsealer=unsealer)
+    return {number: names[clip_name(number)] for number in range(CLIPS)}
+
+
+def predictions(
+    workspace: Workspace, edition: str, answer: Callable[[int], dict[str, object]]
+) -> bytes:
+    """Return a canonical predictions file: `answer` gives a clip's fields by its number."""
+    names = opaque_names(workspace, edition)
+    rows = sorted((names[n], answer(n)) for n in names)
+    return b"".join(canonical_json({"clip_id": name, **row}) + b"\n" for name, row in rows)
+
+
+def recognition_answers(wrong: int) -> Callable[[int], dict[str, object]]:
+    """Answer every sign right, but the first sign of the first `wrong` clips."""
+
+    def answer(number: int) -> dict[str, object]:
+        signs = glosses_of(number)
+        return {"signs": ["PARIS", *signs[1:]] if number < wrong else signs}
+
+    return answer
+
+
+def retain_run(
+    workspace: Workspace,
+    edition: str,
+    team: str,
+    data: bytes,
+    *,
+    run_id: str | None = None,
+    outcome: Outcome = Outcome.COMPLETED,
+    files: Mapping[str, bytes] | None = None,
+) -> str:
+    """Write a finished run into ledger and folder, as certify leaves it before scoring."""
+    run_id = run_id or secrets.token_hex(8)
+    sealed = load_sealed_edition(edition, store=workspace.store, ledger=workspace.ledger).statement
+    kept = {"predictions.jsonl": data, **(files or {})}
+    attempts = list(workspace.ledger.entries(edition=edition, team=team, kind="run-reserved"))
+    at = workspace.clock.now()
     workspace.ledger.append(
         RunReserved(
-            at=scenario.clock.now(),
+            at=at,
             run_id=run_id,
             edition=edition,
             team=team,
-            attempt=sum(1 for _ in earlier) + 1,
+            attempt=len(attempts) + 1,
             host="host-1",
             image=image_identity(),
             profile_sha256=sealed.profile_sha256,
             clip_set_sha256=sealed.clip_set_sha256,
-            deadline_s=3600,
+            deadline_s=60,
         )
     )
-    scenario.runs[name] = run_id
-    return run_id
-
-
-def start(scenario: Scenario, run_id: str, *, team: str, edition: str, effective: bytes) -> None:
-    """Append the start of a reserved run: from here it counts."""
-    scenario.open().ledger.append(
-        RunStarted(
-            at=scenario.clock.now(),
-            run_id=run_id,
-            edition=edition,
-            team=team,
-            container_id=sha256_hex(run_id.encode()),
-            effective_sha256=sha256_hex(effective),
-            environment={"docker": "28.5.2", "kernel": "6.1.0-40-amd64", "gpu": None},
-        )
-    )
-
-
-def void(scenario: Scenario, name: str, *, team: str = "nova", edition: str = EDITION) -> None:
-    """Void a run and write its evidence."""
-    workspace, run_id = scenario.open(), scenario.runs[name]
     workspace.ledger.append(
-        RunVoided(
-            at=scenario.clock.now(),
+        RunStarted(
+            at=at,
             run_id=run_id,
             edition=edition,
             team=team,
-            reason="the power went",
-            by="organizer",
+            container_id="c" * 64,
+            effective_sha256=sha256_hex(b"effective"),
+            environment={"docker": "28.5.2"},
         )
     )
-    write_evidence(workspace, run_id)
-
-
-def _remove_image(scenario: Scenario, run_id: str, *, team: str, edition: str) -> None:
-    identity = image_identity()
-    scenario.open().ledger.append(
-        ImageRemoved(
-            at=scenario.clock.now(),
+    for name, content in kept.items():
+        workspace.store.create(f"runs/{run_id}/{name}", content)
+    workspace.ledger.append(
+        RunFinished(
+            at=at,
             run_id=run_id,
             edition=edition,
             team=team,
-            config_digest=identity.config_digest,
-            engine_image_id=identity.engine_image_id,
-            gone=True,
-            images_before=3,
-            images_after=2,
+            outcome=outcome,
+            diagnostics=(),
+            predictions_sha256=sha256_hex(data),
+            files={name: sha256_hex(content) for name, content in kept.items()},
+            elapsed_s=1,
         )
     )
-
-
-def answers(scenario: Scenario, edition: str, *, wrong: int) -> bytes:
-    """Return predictions that are right but for the first sign of `wrong` clips."""
-    workspace, sealed = scenario.open(), scenario.edition(edition)
-    labels = open_labels(
-        sealed,
-        sealed.statement.labels,
-        store=workspace.store,
-        unsealer=workspace.keyring.unsealer(Purpose.LABELS),
-    )
-    lines = []
-    for number, label in enumerate(labels.entries):
-        assert isinstance(label, RecognitionLabel)
-        signs = [
-            {"candidates": [gloss], "confidence": round(0.9 - place / 100, 2)}
-            for place, gloss in enumerate(label.glosses)
-        ]
-        if number < wrong:
-            signs[0] = {"candidates": ["UNKNOWN"], "confidence": 0.5}
-        lines.append(canonical_json({"clip_id": label.clip_id, "signs": signs}) + b"\n")
-    return b"".join(lines)
-
-
-def salted_labels(scenario: Scenario, *, edition: str = EDITION) -> bytes:
-    """Return the edition's first label version as it will be revealed."""
-    workspace, sealed = scenario.open(), scenario.edition(edition)
-    return open_salted_labels(
-        sealed,
-        sealed.statement.labels,
-        store=workspace.store,
-        unsealer=workspace.keyring.unsealer(Purpose.LABELS),
-    )
-
-
-def add_second_labels(scenario: Scenario, *, edition: str = EDITION) -> None:
-    """Add `labels-v2`, which differs in one sign, and score every run on it."""
-    workspace = scenario.open()
-    lines = salted_labels(scenario, edition=edition).splitlines(keepends=True)[1:]
-    changed = lines[0].replace(b'"glosses":["', b'"glosses":["NEW-', 1)
-    tools = LabelTools(
-        store=workspace.store,
-        ledger=workspace.ledger,
-        sealer=workspace.sealer,
-        unsealer=workspace.keyring.unsealer(Purpose.LABELS),
-        clock=scenario.clock,
-    )
-    add_labels(
-        edition,
-        "labels-v2",
-        b"".join([changed, *lines[1:]]),
-        source="labels-v2.jsonl",
-        note="one sign read again",
-        tools=tools,
-    )
-    rescore(workspace, edition, "labels-v2")
-
-
-def rotate_run_key(scenario: Scenario) -> None:
-    """Let the run key give way to a new one."""
-    rotate(scenario.root, "run", reason="yearly")
-
-
-def reveal(scenario: Scenario, *, edition: str = EDITION) -> None:
-    """Close the edition and reveal it."""
-    scenario.clock.moment = CLOSES + timedelta(days=1)
-    workspace = scenario.open()
-    tools = RevealTools(
-        store=workspace.store,
-        ledger=workspace.ledger,
-        keyring=workspace.keyring,
-        clock=scenario.clock,
-    )
-    reveal_edition(edition, tools)
-
-
-def make_story(root: Path) -> Scenario:
-    """Make a workspace with everything an auditor can meet."""
-    scenario = new_scenario(root)
-    add_run(scenario, "first", wrong=1)
-    add_run(scenario, "voided", wrong=2)
-    void(scenario, "voided")
-    add_run(scenario, "crashed", team="lumen", outcome=Outcome.NONZERO_EXIT)
-    add_second_labels(scenario)
-    rotate_run_key(scenario)
-    seal_sample(scenario, OTHER_EDITION)
-    add_run(scenario, "second")
-    add_run(scenario, "other", edition=OTHER_EDITION)
-    reserve(scenario, "pending", team="lumen")
-    return scenario
-
-
-def signature_line(signature: bytes) -> bytes:
-    """Return a detached signature as a run folder holds it."""
-    return base64.b64encode(signature) + b"\n"
+    return run_id
