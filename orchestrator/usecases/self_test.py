@@ -153,38 +153,58 @@ def _pair(checks: tuple[Check, ...], results: list[int]) -> list[CheckResult]:
     return paired
 
 
-def probe_sandbox(
-    engine: ContainerEngine, profile: SandboxProfile, *, run_id: str, platform: str
-) -> tuple[CheckResult, ...]:
-    """Run the probe under `profile` and return every check with its result.
+def run_checks(
+    engine: ContainerEngine,
+    profile: SandboxProfile,
+    checks: tuple[Check, ...],
+    *,
+    run_id: str,
+    platform: str,
+) -> tuple[tuple[CheckResult, ...], bool]:
+    """Make the checks' calls in a container under `profile`, in one go.
 
-    `run_id` names the probe's parts, so that recovery finds them. Nothing stays behind but a probe
-    image of some kilobytes.
+    Returns every check with its result, and whether the engine saw a memory kill. `run_id` names
+    the probe's parts, so that recovery finds them. Nothing stays behind but a probe image of some
+    kilobytes.
 
     Raises:
         RefusedByPolicy: when the engine made another container than was asked for.
         PlatformFault: when the engine does not start or end it.
 
     """
-    smaller = {"memory_bytes": _MEMORY_BYTES, "pids": min(profile.pids, _PIDS)}
-    small = profile.model_copy(update=smaller)
-    checks = probe_checks(small)
     names = PartNames.of(run_id, _SUFFIX)
     with termination_as_error():
         try:
             results, killed = _run_probe(
-                engine, names, small, run_id=run_id, platform=platform, checks=checks
+                engine, names, profile, run_id=run_id, platform=platform, checks=checks
             )
         finally:
             with termination_ignored():
                 remove_parts(engine, names)
+    return tuple(_pair(checks, results)), killed
+
+
+def probe_sandbox(
+    engine: ContainerEngine, profile: SandboxProfile, *, run_id: str, platform: str
+) -> tuple[CheckResult, ...]:
+    """Run the probe under `profile` and return every check with its result.
+
+    Raises:
+        RefusedByPolicy, PlatformFault: as `run_checks`.
+
+    """
+    smaller = {"memory_bytes": _MEMORY_BYTES, "pids": min(profile.pids, _PIDS)}
+    small = profile.model_copy(update=smaller)
+    results, killed = run_checks(
+        engine, small, probe_checks(small), run_id=run_id, platform=platform
+    )
     memory = CheckResult(
         name="the memory limit acts",
         holds=killed,
         expected="out of memory",
         seen="out of memory" if killed else "no memory kill",
     )
-    return (*_pair(checks[:-1], results), memory)
+    return (*results[:-1], memory)
 
 
 def require_sandbox(results: tuple[CheckResult, ...]) -> None:
