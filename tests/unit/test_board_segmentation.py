@@ -41,4 +41,5 @@ def test_the_row_above_is_compared_over_signers_and_the_floor_comes_from_their_i
     assert paired["delta"] == pytest.approx(first["main"] - second["main"])
     assert paired["units"] == 3
     assert second["tie"]["basis"] == "noise-floor"
-    assert second["floor"] == second["figures"]["mf1s_floor"] is not None
+    assert second["floor"] is not None
+    assert second["floor"] == second["figures"]["mf1s_floor"]
