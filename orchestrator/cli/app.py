@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 app = typer.Typer(
@@ -19,3 +21,22 @@ app = typer.Typer(
         "3 refused by policy, nothing spent; 4 our side failed, any run refunded."
     ),
 )
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"piste {version('piste')}")
+        raise typer.Exit
+
+
+@app.callback()
+def piste(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Hold the options of the executable itself."""
+    del version  # handled by its callback
