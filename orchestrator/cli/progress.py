@@ -36,7 +36,8 @@ class AmountColumn(ProgressColumn):
             return Text("")
         if unit == "bytes":
             return self._bytes.render(task)
-        total = "?" if task.total is None else f"{task.total:,.0f}"
+        bound = task.fields.get("bound", task.total)
+        total = "?" if bound is None else f"{bound:,.0f}"
         return Text(f"{task.completed:,.0f}/{total} {unit}", style="progress.download")
 
 
@@ -57,8 +58,12 @@ class LiveReporter:
         if self._task is None:
             return
         task = next(task for task in self._progress.tasks if task.id == self._task)
-        total = task.total if task.total is not None else 1
-        self._progress.update(self._task, completed=total, total=total)
+        if task.fields["unit"] == "s":  # time that passed, of a deadline that never came
+            done = max(task.completed, 1)
+            self._progress.update(self._task, completed=done, total=done, bound=task.total)
+        else:
+            total = task.total if task.total is not None else 1
+            self._progress.update(self._task, completed=total, total=total)
         self._progress.stop_task(self._task)
 
     def progress(self, step: Step, done: float, total: float | None, unit: str) -> None:
