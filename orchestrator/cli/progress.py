@@ -21,6 +21,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from manifests.errors import PisteError
 from orchestrator.ports.reporter import Reporter, SilentReporter, Step
 
 
@@ -65,6 +66,15 @@ class LiveReporter:
             total = task.total if task.total is not None else 1
             self._progress.update(self._task, completed=total, total=total)
         self._progress.stop_task(self._task)
+
+    def abandon(self) -> None:
+        """Mark the present step as one that did not come to its end."""
+        if self._task is None:
+            return
+        task = next(task for task in self._progress.tasks if task.id == self._task)
+        self._progress.update(self._task, description=f"[red]{task.description}[/red]")
+        self._progress.stop_task(self._task)
+        self._task = None
 
     def progress(self, step: Step, done: float, total: float | None, unit: str) -> None:
         """Move the present step's bar."""
@@ -137,5 +147,7 @@ def shown_progress(*, quiet: bool = False) -> Iterator[Reporter]:
         reporter = LiveReporter(progress)
         try:
             yield reporter
-        finally:
-            reporter.close()
+        except (PisteError, KeyboardInterrupt):
+            reporter.abandon()
+            raise
+        reporter.close()
