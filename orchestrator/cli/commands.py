@@ -13,6 +13,7 @@ COMMAND_MODULES = (
     "keys",
     "log_commands",
     "building",
+    "dry_running",
     "starting",
     "checking",
     "auditing",
