@@ -130,16 +130,25 @@ def runs_list(
 @runs.command("show")
 def runs_show(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
+    proof: Annotated[
+        bool,
+        typer.Option("--proof", help="Print a receipt instead: JSON that `piste verify` takes."),
+    ] = False,
     workspace: Workspace = CURRENT_FOLDER,
     as_json: AsJson = False,
 ) -> None:
     """Show one run: its record, as the ledger tells it, and what the team has left."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json
+    from orchestrator.cli.console import print_bytes, print_json
     from orchestrator.core.run_report import run_document
     from orchestrator.usecases.list_runs import show_run
+    from orchestrator.usecases.receipt import make_receipt
 
-    shown = show_run(wiring.open_workspace(workspace), run)
+    opened = wiring.open_workspace(workspace)
+    if proof:
+        print_bytes(make_receipt(opened, run))
+        return
+    shown = show_run(opened, run)
     if as_json:
         print_json(
             run_document(shown.record, shown.quota, run_folder=shown.folder, card=shown.card)

@@ -14,6 +14,12 @@ def print_json(document: Mapping[str, object]) -> None:
     sys.stdout.flush()
 
 
+def print_bytes(data: bytes) -> None:
+    """Write a file's exact bytes to stdout."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
 def say(text: str) -> None:
     """Write one line of a command's result to stdout."""
     sys.stdout.write(text + "\n")

@@ -106,6 +106,11 @@ def require_run(workspace: Workspace, run_id: str) -> None:
     """
     if not any(workspace.ledger.entries(run_id=run_id, kind="run-reserved")):
         shown = escape_untrusted(run_id, 40)
+        if any(workspace.ledger.entries(run_id=run_id, kind="submission-recorded")):
+            raise RefusedByPolicy(
+                f"run {shown}: a self-reported submission, no certified run; see: piste board, "
+                "piste review"
+            )
         raise RefusedByPolicy(
             f"run {shown}: no certified run has this id; list them with: piste runs list"
         )
