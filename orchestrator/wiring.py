@@ -25,6 +25,7 @@ from orchestrator.adapters.docker_engine import DockerEngine
 from orchestrator.adapters.epee_folder import EditionFile
 from orchestrator.adapters.image_builder import PythonImageBuilder
 from orchestrator.adapters.ledger_sql import create_sql_ledger, open_sql_ledger
+from orchestrator.adapters.linux_host import LinuxHost
 from orchestrator.adapters.new_workspace import stage_workspace
 from orchestrator.adapters.nvidia_smi import list_gpu_uuids
 from orchestrator.adapters.probe_image import gpu_probe_image
@@ -43,7 +44,9 @@ from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.reporter import Reporter, SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
+from orchestrator.ports.store import NotAWorkspace
 from orchestrator.usecases.build_image import BuiltEntry, build_image
+from orchestrator.usecases.doctor import DoctorReport, Surgery, examine_host
 from orchestrator.usecases.host_gpus import HostGpus
 from orchestrator.usecases.initialise import Initialised, WorkspaceMakers, initialise
 from orchestrator.usecases.pick_up import pick_up
@@ -139,12 +142,11 @@ def image_sources(engine: ContainerEngine) -> ImageSources:
 
 def run_host(engine: ContainerEngine) -> RunHost:
     """Return this machine as a host of runs."""
-    gpus = HostGpus(engine, list_uuids=list_gpu_uuids, load_helper=lambda: _load_gpu_helper(engine))
     return RunHost(
         name=socket.gethostname(),
         sources=image_sources(engine),
         free_bytes=free_bytes,
-        gpus=gpus,
+        gpus=_gpus(engine),
         self_test=lambda profile: self_test(engine, profile),
     )
 
@@ -154,6 +156,29 @@ def self_test(engine: ContainerEngine, profile: SandboxProfile) -> None:
     platform = engine_platform(engine.describe().architecture)
     results = probe_sandbox(engine, profile, run_id=secrets.token_hex(8), platform=platform)
     require_sandbox(results)
+
+
+def examine(folder: Path, profiles: tuple[str, ...]) -> DoctorReport:
+    """Examine this host; `folder` is a workspace, or where one would be."""
+    engine = docker_engine()
+    try:
+        store = open_workspace_files(folder)
+    except NotAWorkspace:
+        store = None
+    surgery = Surgery(
+        engine=engine,
+        host=LinuxHost(),
+        gpus=_gpus(engine),
+        clock=SystemClock(),
+        new_run_id=lambda: secrets.token_hex(8),
+        folder=folder,
+        store=store,
+    )
+    return examine_host(surgery, tuple(load_profile(name) for name in profiles))
+
+
+def _gpus(engine: ContainerEngine) -> HostGpus:
+    return HostGpus(engine, list_uuids=list_gpu_uuids, load_helper=lambda: _load_gpu_helper(engine))
 
 
 def _load_gpu_helper(engine: ContainerEngine) -> str:

@@ -7,6 +7,7 @@ from importlib import import_module
 COMMAND_MODULES = (
     "organizer",
     "certification",
+    "doctoring",
     "labels",
     "standings",
     "revealing",
