@@ -22,7 +22,7 @@ from manifests.annotations import parse_entrant_annotation, render_entrant_annot
 from manifests.clips import parse_keypoints
 from manifests.digests import sha256_hex
 from manifests.editions import Track
-from manifests.encoding import canonical_json, parse_json_object, readable_json
+from manifests.encoding import Json, canonical_json, parse_json_object, readable_json
 from manifests.labels import parse_labels
 from manifests.predictions.lines import ClipExpectation
 from manifests.predictions.segmentation import read_segmentation
@@ -132,8 +132,7 @@ def _translation(folder: Path) -> Files:
         row = parse_json_object(line, source="the recognizer's answers")
         signs = row["signs"]
         assert isinstance(signs, list)
-        glosses = [str(sign["candidates"][0]) for sign in signs if isinstance(sign, dict)]
-        texts[str(row["clip_id"])] = sentence(glosses)
+        texts[str(row["clip_id"])] = sentence([_first(sign) for sign in signs])
     labels = _labels(clips, "translation")
     return {
         "labels-v1.jsonl": labels,
@@ -141,6 +140,13 @@ def _translation(folder: Path) -> Files:
         "bleurt-scores.jsonl": _stand_in_scores(labels, texts),
         **_poses(clips),
     }
+
+
+def _first(sign: Json) -> str:
+    assert isinstance(sign, dict)
+    candidates = sign["candidates"]
+    assert isinstance(candidates, list)
+    return str(candidates[0])
 
 
 def _stand_in_scores(labels: bytes, texts: Mapping[str, str]) -> bytes:

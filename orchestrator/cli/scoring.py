@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Track = Literal["recognition", "translation", "segmentation"]
 
+EXIT_INCOMPLETE = 1
+"""The predictions lack a clip: the card says which, and holds no figure."""
+
 
 @app.command(rich_help_panel="For everybody")
 def score(
@@ -69,6 +72,8 @@ def score(
         )
     )
     _show(card.as_document(), as_json=as_json)
+    if not card.complete:
+        raise typer.Exit(EXIT_INCOMPLETE)
 
 
 def _show(document: dict[str, object], *, as_json: bool) -> None:

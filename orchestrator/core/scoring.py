@@ -269,8 +269,11 @@ def _reference(label: SegmentationLabel, mapped: Callable[[str], str]) -> Segmen
 
 
 def _consumer_answers(task: ScoringTask, segments: Mapping[str, int]) -> ConsumerAnswers | None:
-    """Read the frozen consumer's answers, aligned with the predicted segments of each clip."""
-    if task.consumer is None:
+    """Read the frozen consumer's answers, aligned with the predicted segments of each clip.
+
+    Where a clip has no prediction, nothing is scored: answers have nothing to be aligned with.
+    """
+    if task.consumer is None or len(segments) < len(task.labels.entries):
         return None
     mapped = _mapped(task)
     clips = {clip: ClipExpectation(n_segments=count) for clip, count in segments.items()}
