@@ -74,12 +74,12 @@ def open_keys(root: Path) -> OpenKeys:
 
 def rotate(root: Path, role: KeyRole, *, reason: str) -> Rotated:
     """Rotate one signing key of the workspace in `root`."""
-    open_workspace_files(root)
-    keys = open_keys(root)
+    store, keys = open_workspace_files(root), open_keys(root)
     tools = RotationTools(
         ledger=open_sql_ledger(root / LEDGER_FILE, keys=keys.signing),
         signing=keys.signing,
         files=keys.files,
+        store=store,
         clock=SystemClock(),
     )
     return rotate_key(role, reason=reason, tools=tools)

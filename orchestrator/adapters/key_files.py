@@ -85,7 +85,10 @@ def unlock_signing_keys(folder: Path, passphrases: Passphrases) -> tuple[Signing
     A passphrase from a file is expected to be needed: keys without one are refused then, so that
     nobody believes them protected. Errors as `load_signing_keys`.
     """
-    if passphrases.from_file is None and not are_protected(folder):
+    given = passphrases.from_file
+    if given is not None:
+        return load_signing_keys(folder, passphrase=given.encode()), given.encode()
+    if not are_protected(folder):
         return load_signing_keys(folder), None
     fault = MalformedDocument(f"{folder}: no passphrase was given")
     for secret in passphrases.attempts(str(folder)):

@@ -40,9 +40,9 @@ class Passphrases:
 
         """
         yield from tuple(self._known)
-        if self._file is not None:
-            return
         if not sys.stdin.isatty():
+            if self._file is not None:
+                return
             raise PlatformFault(
                 f"{name}: is protected by a passphrase, and nobody is at a terminal to ask; write "
                 f"it to a file of mode 0600 and name that file in {self._variable}"

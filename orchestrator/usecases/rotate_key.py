@@ -23,6 +23,7 @@ from orchestrator.core.keyset import ROLES
 from orchestrator.ports.clock import Clock
 from orchestrator.ports.ledger import Ledger
 from orchestrator.ports.signing import KeyFiles, SigningKeys
+from orchestrator.ports.store import WorkspaceStore
 
 MAX_REASON = 500
 
@@ -34,6 +35,8 @@ class RotationTools:
     ledger: Ledger
     signing: SigningKeys
     files: KeyFiles
+    store: WorkspaceStore
+    """Knows which runs have a process."""
     clock: Clock
 
 
@@ -62,7 +65,7 @@ def rotate_key(role: KeyRole, *, reason: str, tools: RotationTools) -> Rotated:
         settle_rotations(tools.files, tools.ledger)
         tools.signing.signer(role)
         tools.signing.signer("log")
-        _refuse_open_runs(tools.ledger)
+        _refuse_open_runs(tools.ledger, tools.store)
         old = tools.ledger.keyset().current(role)
         new = tools.files.prepare(role)
         try:
@@ -95,7 +98,7 @@ def _check_reason(reason: str) -> None:
         raise MalformedDocument("reason: expected one line of text without control characters")
 
 
-def _refuse_open_runs(ledger: Ledger) -> None:
+def _refuse_open_runs(ledger: Ledger, store: WorkspaceStore) -> None:
     """Refuse while a run is under way: its process signs with the key that it loaded."""
     ended = {
         getattr(entry.statement, "run_id", "")
@@ -104,7 +107,7 @@ def _refuse_open_runs(ledger: Ledger) -> None:
     }
     for entry in ledger.entries(kind="run-reserved"):
         run_id = getattr(entry.statement, "run_id", "")
-        if run_id not in ended:
+        if run_id not in ended or store.is_run_alive(run_id):
             raise RefusedByPolicy(
                 f"run {run_id} is under way; let it end, or clean up after it with: "
                 "piste runs reap; then rotate"

@@ -163,6 +163,11 @@ def test_no_rotation_while_a_run_is_under_way(root: Path) -> None:
     with pytest.raises(RefusedByPolicy, match="run 00000000000000aa is under way"):
         rotate(root, "run", reason="yearly")
     ledger.append(run_voided("00000000000000aa"))
+    with (
+        open_workspace(root).store.lock_run("00000000000000aa"),
+        pytest.raises(RefusedByPolicy, match="is under way"),
+    ):
+        rotate(root, "run", reason="its process still writes the evidence")
     assert rotate(root, "run", reason="yearly").sequence == 5
     assert EDITION in {getattr(one.statement, "edition", "") for one in ledger.entries()}
 

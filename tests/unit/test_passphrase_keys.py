@@ -118,6 +118,15 @@ def test_what_was_entered_is_tried_on_other_files_before_a_person_is_asked_again
     assert asked[1] == "Passphrase of labels-b.agekey: "
 
 
+def test_a_person_may_enter_what_the_file_does_not_open(
+    tmp_path: Path, at_a_terminal: Answer
+) -> None:
+    source = Passphrases(passphrase_file(tmp_path), variable="X")
+    at_a_terminal("other person")
+    attempts = source.attempts("labels-b.agekey")
+    assert [next(attempts), next(attempts)] == [SECRET, "other person"]
+
+
 def test_a_rotated_key_keeps_the_passphrase(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
