@@ -5,7 +5,6 @@ Everything goes through the product's own use cases but the container itself, wh
 
 from __future__ import annotations
 
-import base64
 import secrets
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -17,11 +16,19 @@ from manifests.encoding import canonical_json
 from manifests.labels import RecognitionLabel
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import ImageRemoved, RunFinished, RunReserved, RunStarted, RunVoided
+from orchestrator.adapters.evidence_source import LEDGER_FILE, open_evidence
+from orchestrator.adapters.ledger_sql import open_sql_ledger
 from orchestrator.adapters.sample_folder import SampleFolder
+from orchestrator.adapters.staged_tar import stage_tar
+from orchestrator.adapters.workspace_files import open_workspace as open_files
+from orchestrator.core.verification.catalogue import Check
+from orchestrator.core.verification.findings import Result
 from orchestrator.key_wiring import rotate
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import Purpose
+from orchestrator.ports.signing import SigningKeys
 from orchestrator.usecases.add_team import add_team
+from orchestrator.usecases.export import ExportRequest, export_bundle
 from orchestrator.usecases.labels_add import LabelTools, add_labels
 from orchestrator.usecases.open_labels import open_labels, open_salted_labels
 from orchestrator.usecases.rescore import rescore
@@ -30,6 +37,8 @@ from orchestrator.usecases.run_evidence import write_evidence
 from orchestrator.usecases.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.usecases.score_run import score_run
 from orchestrator.usecases.sealed_editions import SealedEdition, load_sealed_edition
+from orchestrator.usecases.verify import Report, VerifyRequest, verify_evidence
+from orchestrator.usecases.verify_editions import GivenLabels
 from orchestrator.usecases.workspace import Workspace
 from orchestrator.wiring import create_workspace, open_workspace, seal
 
@@ -62,6 +71,8 @@ class Scenario:
     root: Path
     clock: SteppingClock = field(default_factory=SteppingClock)
     runs: dict[str, str] = field(default_factory=dict)
+    retired: SigningKeys | None = None
+    """The keys from before a rotation."""
 
     def open(self) -> Workspace:
         return replace(open_workspace(self.root), clock=self.clock)
@@ -273,6 +284,7 @@ def add_second_labels(scenario: Scenario, *, edition: str = EDITION) -> None:
 
 def rotate_run_key(scenario: Scenario) -> None:
     """Let the run key give way to a new one."""
+    scenario.retired = scenario.open().signing
     rotate(scenario.root, "run", reason="yearly")
 
 
@@ -305,6 +317,41 @@ def make_story(root: Path) -> Scenario:
     return scenario
 
 
-def signature_line(signature: bytes) -> bytes:
-    """Return a detached signature as a run folder holds it."""
-    return base64.b64encode(signature) + b"\n"
+def export(scenario: Scenario, target: str, path: Path, **options: bool) -> Path:
+    """Export a run or an edition as the command does."""
+    with stage_tar(path) as staged:
+        export_bundle(
+            ExportRequest(target=target, **options),
+            store=open_files(scenario.root),
+            ledger=open_sql_ledger(scenario.root / LEDGER_FILE),
+            staged=staged,
+        )
+    return path
+
+
+def verify(
+    path: Path,
+    *,
+    labels: bytes | None = None,
+    older_checkpoint: bytes | None = None,
+    key_ids: tuple[str, ...] = (),
+    origin: str | None = None,
+) -> Report:
+    """Verify as the command does, with what the auditor holds from elsewhere."""
+    tree, kind, ledger = open_evidence(path)
+    return verify_evidence(
+        VerifyRequest(
+            tree=tree,
+            kind=kind,
+            ledger=ledger,
+            labels=None if labels is None else GivenLabels(source="labels.jsonl", data=labels),
+            older_checkpoint=older_checkpoint,
+            key_ids=key_ids,
+            origin=origin,
+        )
+    )
+
+
+def failed(report: Report) -> set[Check]:
+    """Return the checks that failed."""
+    return {one.check for one in report.results if one.result is Result.FAILED}
