@@ -42,6 +42,11 @@ _ROWS: Final[dict[str, tuple[str, str]]] = {
 }
 """Check → the row's name and the remedy. All other checks share one row."""
 _REST: Final = "identity and system calls"
+_REST_REMEDY: Final = "the profile's filter or user is not in force: update engine and runtime"
+_OWN_KERNEL_REMEDY: Final = (
+    "its own kernel answers otherwise: use a newer runsc, without --ignore-cgroups, or another "
+    "profile"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,23 +138,27 @@ def sandbox_findings(
     profile: SandboxProfile, results: tuple[CheckResult, ...]
 ) -> Iterator[HostFinding]:
     """Yield a row for each limit and guarantee, and one for the many smaller checks."""
+    own_kernel = profile.runtime == "runsc"
     rest = [result for result in results if result.name not in _ROWS]
     for result in results:
         if result.name in _ROWS:
             name, remedy = _ROWS[result.name]
-            seen = f"{result.name} ({escape_untrusted(result.seen, 40)})"
-            if not result.holds:
-                seen = f"{result.name}: expected {result.expected}, saw {result.seen}"
-            yield _of(
-                profile,
-                judged(Topic.SANDBOX, name, seen, holds=result.holds, remedy=remedy),
-            )
+            remedy = _OWN_KERNEL_REMEDY if own_kernel else remedy
+            found = judged(Topic.SANDBOX, name, _seen(result), holds=result.holds, remedy=remedy)
+            yield _of(profile, found)
     failed = [result for result in rest if not result.holds]
     facts = "; ".join(f"{each.name}: saw {escape_untrusted(each.seen, 40)}" for each in failed)
-    remedy = "the profile's filter or user is not in force: update engine and runtime"
+    remedy = _OWN_KERNEL_REMEDY if own_kernel else _REST_REMEDY
     seen = f"{len(failed)} of {len(rest)} checks fail: {facts}" if failed else ""
     seen = seen or f"{len(rest)} checks hold"
     yield _of(profile, judged(Topic.SANDBOX, _REST, seen, holds=not failed, remedy=remedy))
+
+
+def _seen(result: CheckResult) -> str:
+    seen = escape_untrusted(result.seen, 40)
+    if result.holds:
+        return f"{result.name} ({seen})"
+    return f"{result.name}: expected {result.expected}, saw {seen}"
 
 
 def mounts_without_swap(
