@@ -269,6 +269,20 @@ def test_no_field_can_be_changed(data: st.DataObject, field: tuple[Any, ...]) ->
         verify_receipt(readable_json(document), source="receipt.json")
 
 
+VERIFIED = verify_receipt(RECEIPT, source="receipt.json")
+
+
+@settings(max_examples=150, deadline=None)
+@given(place=st.integers(0, len(RECEIPT) - 1), byte=st.integers(0, 255), cut=st.booleans())
+def test_no_byte_changes_what_a_receipt_proves(place: int, byte: int, cut: bool) -> None:
+    data = RECEIPT[:place] + (b"" if cut else bytes([byte])) + RECEIPT[place + 1 :]
+    try:
+        verified = verify_receipt(data, source="receipt.json")
+    except PisteError:
+        return
+    assert verified == VERIFIED  # white space between the fields
+
+
 def test_pymerkle_computes_the_root_that_the_receipt_is_proven_against() -> None:
     tree = InmemoryTree(algorithm="sha256")
     for leaf in LEDGER.stored_leaves():
