@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from manifests.text import escape_untrusted
-from orchestrator.cli.score_card import NOTHING, fraction, percent
+from orchestrator.cli.score_card import NOTHING, ScorerString, fraction, percent
 
 _MAIN: dict[str, str] = {
     "recognition": "macro-F1",
@@ -65,7 +65,7 @@ def _group(
     document: Mapping[str, Any], group: Mapping[str, Any], rows: list[Mapping[str, Any]]
 ) -> RenderableType:
     track = document["track"]
-    footer = Text(group["scorer_string"], style="dim")
+    footer = ScorerString(group["scorer_string"])
     parts: list[RenderableType] = [_ranking(rows, track), Text(), _details(rows, track), footer]
     lead = group["lead"]
     if lead is not None:
@@ -77,7 +77,8 @@ def _group(
 def _table(*columns: tuple[str, Literal["left", "right"]]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title, justify in columns:
-        table.add_column(title, justify=justify, no_wrap=True)
+        # a long name goes on in the next line: nothing is ever cut
+        table.add_column(title, justify=justify, no_wrap=title != "team", overflow="fold")
     return table
 
 
@@ -111,6 +112,7 @@ def _details(rows: list[Mapping[str, Any]], track: str) -> Table:
     """Return what made each row: its run, the row above against it, image and Docker version."""
     figures = [(title, name) for title, name in _DETAILS[track]]
     table = _table(
+        ("#", "right"),
         ("run", "left"),
         *((title, "right") for title, _ in figures),
         ("above, paired 95%", "right"),
@@ -121,14 +123,20 @@ def _details(rows: list[Mapping[str, Any]], track: str) -> Table:
     for row in rows:
         versions = row["versions"]
         table.add_row(
+            "" if row["rank"] is None else str(row["rank"]),
             row["run_id"],
             *(shown(row["figures"].get(name)) for _, name in figures),
             _interval(row["tie"], track),
-            NOTHING if versions["image"] is None else versions["image"][:19],
+            NOTHING if versions["image"] is None else _short(versions["image"]),
             escape_untrusted(versions["docker"] or NOTHING, 20),
             style="dim",
         )
     return table
+
+
+def _short(digest: str) -> str:
+    """Return what tells two digests apart on a board; the card holds the whole one."""
+    return digest.removeprefix("sha256:")[:12]
 
 
 def _interval(tie: Mapping[str, Any] | None, track: str) -> str:

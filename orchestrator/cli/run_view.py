@@ -12,7 +12,7 @@ from manifests.outcomes import Outcome
 from manifests.runs import RunRecord
 from manifests.text import escape_untrusted
 from orchestrator.core.quota import QuotaState
-from orchestrator.core.run_states import Run
+from orchestrator.core.run_states import Run, RunState
 
 _STYLES = {Outcome.COMPLETED: "bold green", Outcome.PLATFORM_FAULT: "bold yellow"}
 
@@ -38,13 +38,13 @@ def _facts(record: RunRecord) -> Iterable[tuple[str, str]]:
     number = "" if record.certified_run is None else f", certified run {record.certified_run}"
     yield "run", f"{record.run_id} of {record.team} in {record.edition}{number}"
     yield "image", escape_untrusted(record.image.reference, 160)
-    yield "config", record.image.config_digest
+    yield "config sha256", record.image.config_digest.removeprefix("sha256:")
     engine = (environment.get("docker"), environment.get("runtime"), environment.get("runc"))
     yield "engine", "Docker {}, {} {}".format(*engine) if environment else "never started"
     if environment:
         yield "kernel", str(environment.get("kernel"))
     if record.predictions_sha256 is not None:
-        yield "predictions", f"sha256 {record.predictions_sha256}"
+        yield "predictions", record.predictions_sha256
     if record.repeats_agree is not None:
         yield "repeats", "agree to the last byte" if record.repeats_agree else "disagree"
     removed = {True: "removed", False: "NOT removed", None: "not looked for"}
@@ -72,21 +72,31 @@ def run_summary(record: RunRecord, quota: QuotaState | None, *, folder: str) -> 
 
 def runs_table(runs: Iterable[Run]) -> Table:
     """Return all runs, one a row, in the order in which they began."""
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("run", no_wrap=True)
+    # long names go on in the next line: nothing is ever cut
     for column in ("edition", "team"):
         table.add_column(column, overflow="fold")
-    for column in ("try", "state", "outcome", "counts", "scored on"):
-        table.add_column(column, overflow="fold", justify="right" if column == "try" else "left")
+    table.add_column("try", justify="right", no_wrap=True)
+    for column in ("ended", "counts"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("scored on", overflow="fold")
     for run in runs:
         table.add_row(
             run.run_id,
             run.edition,
             run.team,
             str(run.attempt or "—"),
-            run.state.value,
-            run.outcome.value if run.outcome else "—",
+            _ended(run),
             "yes" if run.counts else "no",
             ", ".join(sorted({version for version, _ in run.scored})) or "—",
         )
     return table
+
+
+def _ended(run: Run) -> str:
+    """Return a finished run's outcome; of another run its state, with the outcome if it has one."""
+    if run.outcome is None:
+        return run.state.value
+    outcome = run.outcome.value
+    return outcome if run.state is RunState.FINISHED else f"{run.state.value} ({outcome})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -139,11 +139,55 @@ def _reasons(public: Mapping[str, Any]) -> RenderableType | None:
     return Text("not computed — " + "; ".join(lines), style="yellow")
 
 
-def _footer(document: Mapping[str, Any]) -> Text:
-    lines = [f"labels {document['labels']}", document["scorer"]["string"]]
-    for name, value in (document.get("provenance") or {}).items():
-        lines.append(f"{name} {escape_untrusted(str(value))}")
-    return Text("\n".join(lines), style="dim")
+class ScorerString:
+    """A scorer string that breaks between its parameters, never inside one that fits a line."""
+
+    def __init__(self, string: str) -> None:
+        self._parts = string.split("|")
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the lines that fit the width; joined again they are the string."""
+        line = ""
+        for place, part in enumerate(self._parts):
+            piece = part if place == len(self._parts) - 1 else f"{part}|"
+            if line and len(line) + len(piece) > options.max_width:
+                yield Text(line, style="dim", overflow="fold")
+                line = ""
+            line += piece
+        yield Text(line, style="dim", overflow="fold")
+
+
+_DIGESTS = {
+    "clip_set_sha256": "clip set",
+    "labels_sha256": "labels",
+    "predictions_sha256": "predictions",
+    "image": "image",
+    "image_manifest": "manifest",
+    "consumer_image": "consumer",
+}
+"""What is identified by a SHA-256; the longest name leaves room for it in 80 columns."""
+
+
+def _provenance(document: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """Yield what made the card: facts in a line, then the digests, one a row."""
+    known = {
+        name: escape_untrusted(str(value), 200)
+        for name, value in (document.get("provenance") or {}).items()
+        if value is not None
+    }
+    facts = [f"labels {document['labels']}"]
+    facts += [f"{name.replace('_', ' ')} {known[name]}" for name in known if name not in _DIGESTS]
+    yield Text(" · ".join(facts), style="dim")
+    digests = Table.grid(padding=(0, 1, 0, 0))
+    digests.add_column(style="dim", no_wrap=True)
+    digests.add_column(style="dim", overflow="fold")
+    for name, shown in _DIGESTS.items():
+        if name in known:
+            digests.add_row(shown, known[name].removeprefix("sha256:"))
+    if digests.row_count:
+        yield Text("sha256", style="dim")
+        yield digests
+    yield ScorerString(document["scorer"]["string"])
 
 
 def score_card(document: Mapping[str, Any], *, title: str) -> Panel:
@@ -151,10 +195,10 @@ def score_card(document: Mapping[str, Any], *, title: str) -> Panel:
     public = document["public"]
     if not document["complete"]:
         reasons = _reasons(public) or Text("incomplete: not scored", style="yellow")
-        return Panel(Group(reasons, Text(), _footer(document)), title=escape_untrusted(title))
-    parts: list[RenderableType] = [_figures(list(_ROWS[document["track"]](public)))]
-    for part in (_by_length(public), _reasons(public)):
-        if part is not None:
-            parts += [Text(), part]
-    parts += [Text(), _footer(document)]
+        parts: list[RenderableType] = [reasons]
+    else:
+        parts = [_figures(list(_ROWS[document["track"]](public)))]
+        extra = (_by_length(public), _reasons(public))
+        parts += [each for part in extra if part is not None for each in (Text(), part)]
+    parts += [Text(), *_provenance(document)]
     return Panel(Group(*parts), title=escape_untrusted(title), title_align="left", expand=False)
