@@ -42,6 +42,13 @@ def keys_callback(
     """List the keys when no command is named."""
     if context.invoked_subcommand is None:
         _list(workspace, as_json=as_json)
+        return
+    for name in ("workspace", "as_json"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                f"write --workspace and --json behind {context.invoked_subcommand}, not before it"
+            )
 
 
 @keys.command("list")

@@ -128,6 +128,8 @@ def rotated_id(root: Path) -> str:
         (("keys", "recipients", "set", "--labels", "one-of", "age1"), 2, "one-of"),
         (("keys", "recipients", "set", "--clips", "any-of", "age1"), 2, "age1: not an age"),
         (("keys", "recipients", "set", "--clips", "two-person", "age1"), 2, "takes exactly 2"),
+        (("keys", "-w", "elsewhere", "list"), 2, "behind list, not before it"),
+        (("keys", "--json", "recipients", "set"), 2, "behind recipients"),
         (("log", "consistency", "--from", "/nowhere"), 2, "/nowhere"),
         (("reveal", "nothing"), 3, "none is sealed yet"),
     ],
