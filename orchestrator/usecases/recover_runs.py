@@ -28,24 +28,41 @@ DIED = "the orchestrator died while the run was {state}; nothing of it is scored
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunIntent:
-    """A run under way: what its image may be called at the engine, and was not there before."""
+    """A run under way: at which engine, and which ids its image may get that were not there."""
 
     run_id: str
     brought_in: tuple[str, ...]
+    engine: str | None = None
+    """The engine's own id and data root; None where it is not known."""
 
     @classmethod
     def of(cls, run_id: str, image: ResolvedImage, *, engine: ContainerEngine) -> RunIntent:
         """Note the ids that the image may get and that the engine does not know yet."""
         ids = (image.config_digest, image.manifest_digest, image.index_digest)
         new = [each for each in ids if each is not None and engine.inspect_image(each) is None]
-        return cls(run_id=run_id, brought_in=tuple(dict.fromkeys(new)))
+        return cls(run_id=run_id, brought_in=tuple(dict.fromkeys(new)), engine=engine_name(engine))
 
     @classmethod
     def parse(cls, run_id: str, document: Mapping[str, Json]) -> RunIntent:
         """Read an intent back; a damaged one names no image."""
         ids = document.get("brought_in")
         known = [each for each in ids if isinstance(each, str)] if isinstance(ids, list) else []
-        return cls(run_id=run_id, brought_in=tuple(known))
+        engine = document.get("engine")
+        return cls(
+            run_id=run_id,
+            brought_in=tuple(known),
+            engine=engine if isinstance(engine, str) else None,
+        )
+
+    def document(self) -> dict[str, Json]:
+        """Return the intent as it is stored."""
+        return {"brought_in": list(self.brought_in), "engine": self.engine}
+
+
+def engine_name(engine: ContainerEngine) -> str:
+    """Return what tells one engine from another, also where two share a machine's id."""
+    description = engine.describe()
+    return f"{description.engine_id} at {description.data_root}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +74,7 @@ class _Facts:
 
 def remember_run(workspace: Workspace, intent: RunIntent) -> None:
     """Record what is about to be brought in, before it is."""
-    workspace.store.write_intent(intent.run_id, {"brought_in": list(intent.brought_in)})
+    workspace.store.write_intent(intent.run_id, intent.document())
 
 
 def forget_run(workspace: Workspace, run_id: str) -> None:
@@ -79,6 +96,8 @@ def recover_runs(
 ) -> tuple[str, ...]:
     """Settle every abandoned run; return their ids.
 
+    A run of another engine is voided where it is unfinished; its parts wait for that engine.
+
     Raises:
         EngineUnavailable: their parts cannot be removed now; the ledger is settled all the same.
 
@@ -86,10 +105,26 @@ def recover_runs(
     settled = []
     for intent in abandoned_runs(workspace):
         with workspace.store.lock_run(intent.run_id):
-            settle_run(workspace, engine, intent, reporter=reporter)
+            elsewhere = _is_elsewhere(workspace, engine, intent)
+            if not elsewhere:
+                settle_run(workspace, engine, intent, reporter=reporter)
+        if elsewhere:
+            reporter.warn(
+                f"run {intent.run_id} ran on the engine {intent.engine}; its containers and "
+                "volumes wait there: point DOCKER_HOST at it, then: piste runs reap"
+            )
+            continue
         reporter.note(f"run {intent.run_id} was picked up after its process had died")
         settled.append(intent.run_id)
     return tuple(settled)
+
+
+def _is_elsewhere(workspace: Workspace, engine: ContainerEngine, intent: RunIntent) -> bool:
+    """Void an unfinished run, which needs no engine; tell whether another engine has its parts."""
+    facts = _facts(workspace, intent.run_id)
+    if facts.run is not None:
+        _void_unfinished(workspace, facts.run, None, (Diagnostic.ORCHESTRATOR_DIED,))
+    return intent.engine is not None and intent.engine != engine_name(engine)
 
 
 def settle_run(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +30,7 @@ from tests.docker.hostile_images import SMALL_PROFILE
 EDITION = "small-2026"
 HASTY_EDITION = "hasty-2026"
 CLIPS = 4
+PISTE = (sys.executable, "-c", "from orchestrator.cli.main import main; main()")
 ROOMY_QUOTA = "{certified_runs: 90, attempts: 100}"
 THREE_RUNS = "{certified_runs: 3, attempts: 10}"
 
@@ -81,8 +85,8 @@ class Organizer:
 
     @property
     def workspace(self) -> Workspace:
-        """Open the workspace anew, as each command does."""
-        return wiring.open_workspace(self.root)
+        """Open the workspace anew, without picking up what a dead process left."""
+        return wiring._workspace(self.root)
 
     def host(self) -> RunHost:
         """Return this machine as a host of runs."""
@@ -168,3 +172,17 @@ def make_organizer(root: Path, engine: ContainerEngine, **fields: object) -> Org
     wiring.create_workspace(workspace, origin="example.org/piste")
     mark = seal_sample(workspace, root / "sample", **fields)
     return Organizer(root=workspace, engine=engine, mark=mark)
+
+
+def piste(
+    *arguments: str | Path, workspace: Path, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a person does, in a process of its own."""
+    return subprocess.run(
+        [*PISTE, *map(str, arguments), "--workspace", str(workspace)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+        env=dict(os.environ) | (environment or {}),
+    )
