@@ -33,6 +33,7 @@ def replay_document(found: Replay) -> dict[str, object]:
         "outcome": {"recorded": found.record.outcome.value, "replayed": found.outcome.value},
         "predictions": _difference(found.predictions),
         "consumer": _difference(found.consumer),
+        "poses": _difference(found.poses),
         "figures": figures,
         "environment": {name: list(pair) for name, pair in found.environment.items()},
     }
@@ -57,6 +58,8 @@ def replay_summary(found: Replay) -> RenderableType:
     grid.add_row("predictions", _predictions_line(found.predictions))
     if found.consumer is not None:
         grid.add_row("consumer", _predictions_line(found.consumer))
+    if found.poses is not None:
+        grid.add_row("poses", _predictions_line(found.poses))
     if found.figures is None:
         grid.add_row("figures", "not compared: no card, or no label identity here")
     elif not found.figures:

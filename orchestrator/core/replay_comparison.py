@@ -9,6 +9,7 @@ from enum import StrEnum
 from manifests.encoding import Json, parse_json_object
 
 SHOWN_CLIPS = 20
+POSE_PREFIX = "pose/"
 _VOLATILE = frozenset({"engine_id", "advisories"})
 
 
@@ -30,6 +31,11 @@ class PredictionDifference:
     differing: int = 0
     clips: tuple[str, ...] = field(default=())
     """The first clips that differ, by name."""
+
+    @property
+    def agrees(self) -> bool:
+        """Tell whether both sides say the same, however it was written."""
+        return self.agreement is not Agreement.DIFFERENT
 
 
 def compare_predictions(
@@ -78,6 +84,25 @@ def _differences(
         differing=differing,
         clips=tuple(clips[:SHOWN_CLIPS]),
     )
+
+
+def compare_poses(retained: Mapping[str, str], replayed: Mapping[str, str]) -> PredictionDifference:
+    """Compare predicted poses; both map `pose/<clip>.npy` to a SHA-256. A position is one file."""
+    names = sorted(retained.keys() | replayed.keys())
+    if not names:
+        return PredictionDifference(agreement=Agreement.NOTHING)
+    unequal = [name for name in names if retained.get(name) != replayed.get(name)]
+    return PredictionDifference(
+        agreement=Agreement.DIFFERENT if unequal else Agreement.BYTE_IDENTICAL,
+        positions=len(names),
+        differing=len(unequal),
+        clips=tuple(pose_clip(name) for name in unequal[:SHOWN_CLIPS]),
+    )
+
+
+def pose_clip(name: str) -> str:
+    """Return the clip of `pose/<clip>.npy`."""
+    return name.removeprefix(POSE_PREFIX).removesuffix(".npy")
 
 
 def compare_figures(

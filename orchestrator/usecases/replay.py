@@ -6,18 +6,23 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from manifests.clips import parse_keypoints
+from manifests.digests import sha256_hex
 from manifests.encoding import Json, parse_json_object, readable_json
 from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Outcome
 from manifests.runs import RunRecord
 from orchestrator.core.evidence import PREDICTIONS, PUBLIC_CARD
 from orchestrator.core.replay_comparison import (
+    POSE_PREFIX,
     PredictionDifference,
     compare_environments,
     compare_figures,
+    compare_poses,
     compare_predictions,
+    pose_clip,
 )
-from orchestrator.core.scoring import score
+from orchestrator.core.scoring import ScoringTask, score
 from orchestrator.core.verdict import Verdict
 from orchestrator.ports.reporter import Reporter, Step
 from orchestrator.ports.sealing import Purpose
@@ -34,6 +39,7 @@ from orchestrator.usecases.sandbox_request import StartFacts
 from orchestrator.usecases.scoring_materials import CONSUMER, open_materials, scoring_task
 from orchestrator.usecases.sealed_editions import load_sealed_edition
 from orchestrator.usecases.workspace import Workspace
+from scorers.translation import Poses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +50,19 @@ class Replay:
     outcome: Outcome
     predictions: PredictionDifference
     consumer: PredictionDifference | None
+    """Segmentation: the frozen consumer's answers; None where the edition has no consumer."""
+    poses: PredictionDifference | None
+    """Translation: predicted poses; None on the other tracks."""
     figures: Mapping[str, tuple[Json, Json]] | None
     environment: Mapping[str, tuple[object, object]]
 
     @property
     def holds(self) -> bool:
-        """Tell whether the replay ended as the run did, with the same predictions and figures."""
+        """Tell whether the replay ended as the run did, with the same output and figures."""
+        compared = (self.predictions, self.consumer, self.poses)
         return (
             self.outcome is self.record.outcome
-            and self.predictions.differing == 0
-            and self.predictions.agreement != "different"
+            and all(each.agrees for each in compared if each is not None)
             and not self.figures
         )
 
@@ -150,12 +159,30 @@ def _compare(
         consumer=None
         if prepared.consumer is None
         else compare_predictions(answers, raw=executed.consumer, canonical=executed.consumer),
+        poses=_compare_poses(record, verdict) if prepared.edition.track == "translation" else None,
         figures=_figures(workspace, record, verdict, executed.consumer),
         environment=compare_environments(
             record.environment,
             environment_document(prepared.engine, profile=prepared.profile, gpu=gpu),
         ),
     )
+
+
+def _compare_poses(record: RunRecord, verdict: Verdict) -> PredictionDifference:
+    kept = {name: sha for name, sha in record.files.items() if name.startswith(POSE_PREFIX)}
+    replayed = {name: sha256_hex(data) for name, data in (verdict.poses or {}).items()}
+    return compare_poses(kept, replayed)
+
+
+def _with_replayed(task: ScoringTask, verdict: Verdict, consumer: bytes | None) -> ScoringTask:
+    """Return the run's task with what the replay wrote in the place of what was retained."""
+    poses = task.poses
+    if poses is not None:
+        files = verdict.poses or {}
+        replayed = {pose_clip(n): parse_keypoints(data, source=n) for n, data in files.items()}
+        poses = Poses(hypothesis=replayed, reference=poses.reference)
+    predictions = verdict.canonical or b""
+    return replace(task, predictions=predictions, consumer=consumer, poses=poses)
 
 
 def _figures(
@@ -171,7 +198,7 @@ def _figures(
     materials = open_materials(workspace, record.edition, str(document["labels"]))
     retained = find_retained(record.run_id, ledger=workspace.ledger)
     task = scoring_task(materials, retained, store=workspace.store)
-    again = score(replace(task, predictions=verdict.canonical or b"", consumer=consumer))
+    again = score(_with_replayed(task, verdict, consumer))
     recorded = document["public"]
     assert isinstance(recorded, dict)
     found = parse_json_object(
