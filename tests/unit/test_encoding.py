@@ -31,6 +31,8 @@ JSON_VALUES = st.recursive(
         (b"\xef\xbb\xbf{}", "BOM"),
         (b"[" * 100_000, "nested too deeply"),
         (b"[" + b"9" * 10_000 + b"]", "not strict JSON"),
+        (rb'{"a": "\ud800"}', "half a character"),
+        (rb'{"\udfff": 1}', "half a character"),
         (b"{} {}", "Extra data"),
         (b"", "Expecting value"),
         (b'{"\x1b[2J": 1, "\x1b[2J": 1}', "not strict JSON"),
