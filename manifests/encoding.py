@@ -33,27 +33,31 @@ def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return document
 
 
+def _loads(data: bytes) -> Json:
+    value: Json = json.loads(
+        data.decode("utf-8"),
+        parse_constant=_reject_constant,
+        parse_float=_finite_float,
+        object_pairs_hook=_unique_keys,
+    )
+    if rb"\u" in data:  # an escape may spell half a character, which no UTF-8 can carry
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    return value
+
+
 def parse_json(data: bytes, *, source: str) -> Json:
     """Parse one strict JSON document.
 
     Duplicate keys, NaN, infinities, numbers out of range, bytes that are not UTF-8, a byte order
-    mark and halves of a surrogate pair and nesting beyond the
-    interpreter's limit are refused. `source` names the file and line.
+    mark, half a surrogate pair and nesting beyond the interpreter's limit are refused. `source`
+    names the file and line.
 
     Raises:
         MalformedDocument: with `source` and the first fact that is wrong.
 
     """
     try:
-        value: Json = json.loads(
-            data.decode("utf-8"),
-            parse_constant=_reject_constant,
-            parse_float=_finite_float,
-            object_pairs_hook=_unique_keys,
-        )
-        if rb"\u" in data:  # an escape may spell half a character, which no UTF-8 can carry
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-        return value
+        return _loads(data)
     except RecursionError:
         raise MalformedDocument(f"{source}: nested too deeply to be read") from None
     except UnicodeEncodeError as error:
