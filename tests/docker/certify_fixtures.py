@@ -156,7 +156,9 @@ class Organizer:
         """Find `mark` in the workspace and in the engine's volumes and container folders."""
         data_root = Path(self.engine.describe().data_root)
         for folder in (self.root, data_root / "volumes", data_root / "containers"):
-            yield from (path for path in folder.rglob("*") if _holds(path, mark))
+            for place, _, names in os.walk(folder):  # passes over what vanishes meanwhile
+                paths = [Path(place, name) for name in names]
+                yield from (path for path in paths if _holds(path, mark))
 
 
 def _holds(path: Path, mark: bytes) -> bool:

@@ -25,6 +25,7 @@ from orchestrator.adapters.python_image import (
     build_python_image,
     python_program,
 )
+from orchestrator.core.elf import syscall_probe_elf
 from orchestrator.core.image_archive import (
     ImageSettings,
     Layer,
@@ -32,8 +33,10 @@ from orchestrator.core.image_archive import (
     config_document,
     layer_from_entries,
 )
+from orchestrator.core.tiny_image import tiny_image
 from orchestrator.ports.engine import EngineUnavailable
 from orchestrator.ports.reporter import SilentReporter
+from orchestrator.usecases.sandbox_parts import architecture_of
 from tests.docker.certify_fixtures import (
     HASTY_EDITION,
     ROOMY_QUOTA,
@@ -41,7 +44,7 @@ from tests.docker.certify_fixtures import (
     make_organizer,
     seal_sample,
 )
-from tests.docker.hostile_images import HASTY_PROFILE, HONEST
+from tests.docker.hostile_images import HASTY_PROFILE, HERE, HONEST
 
 
 @pytest.fixture(scope="session")
@@ -256,3 +259,16 @@ def organizer(
 def honest_archive(image_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> BuiltImage:
     """An entrant that answers by the contract, as an archive."""
     return HONEST.build(tmp_path_factory.mktemp("honest") / "honest.tar", cache=image_cache)
+
+
+@pytest.fixture(scope="session")
+def silent_archive(tmp_path_factory: pytest.TempPathFactory) -> BuiltImage:
+    """An entrant of a few kilobytes that ends at once and says nothing."""
+    architecture = architecture_of(HERE)
+    files = {"quit": syscall_probe_elf(architecture, []), "mark": uuid.uuid4().bytes}
+    image = tiny_image(files, entrypoint=("/quit",), architecture=architecture)
+    path = tmp_path_factory.mktemp("silent") / "silent.tar"
+    path.write_bytes(image.archive)
+    return BuiltImage(
+        path=path, image_id=image.image_id, diff_ids=(), size_bytes=len(image.archive)
+    )

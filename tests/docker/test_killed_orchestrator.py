@@ -45,7 +45,8 @@ certify(wiring.open_workspace(Path(root)), host, request, Killer())
 NOTHING_YET: list[str] = []
 RESERVED = ["run-reserved", "run-voided", "image-removed"]
 STARTED = ["run-reserved", "run-started", "run-voided", "image-removed"]
-FINISHED = ["run-reserved", "run-started", "run-finished", "image-removed", "run-scored"]
+FINISHED = ["run-reserved", "run-started", "run-finished", "image-removed"]
+SCORED = [*FINISHED, "run-scored"]
 
 STORIES = {
     Step.LOAD: NOTHING_YET,
@@ -65,8 +66,8 @@ STORIES = {
     Step.KEEP: STARTED,
     Step.FINISH: STARTED,
     Step.REMOVE_IMAGE: FINISHED,
-    Step.SCORE: FINISHED,
-    Step.EVIDENCE: FINISHED,
+    Step.SCORE: SCORED,
+    Step.EVIDENCE: SCORED,
 }
 AT_THE_ENGINE = (Step.CREATE, Step.AUDIT, Step.START, Step.RUN, Step.CLASSIFY, Step.COLLECT)
 """Where a dead process surely leaves containers and volumes with clips in them."""
@@ -92,10 +93,14 @@ def test_every_step_of_a_run_is_tried() -> None:
 
 @pytest.mark.parametrize("step", list(STORIES), ids=lambda step: step.name.lower())
 def test_a_kill_at_any_step_neither_loses_nor_invents_a_run(
-    step: Step, organizer: Organizer, honest_archive: BuiltImage
+    step: Step,
+    organizer: Organizer,
+    honest_archive: BuiltImage,
+    silent_archive: BuiltImage,
 ) -> None:
-    team = organizer.new_team()
-    kill_at(organizer, team, honest_archive.path, step)
+    team, scored = organizer.new_team(), STORIES[step] is SCORED
+    image = honest_archive if scored else silent_archive
+    kill_at(organizer, team, image.path, step)
     held = [
         name
         for run_id in organizer.run_ids(team)
@@ -106,16 +111,16 @@ def test_a_kill_at_any_step_neither_loses_nor_invents_a_run(
     assert reaped.returncode == 0, reaped.stderr
     assert organizer.story(team) == STORIES[step]
     quota = organizer.quota(team)
-    counts = STORIES[step] is FINISHED
+    counts = scored or STORIES[step] is FINISHED
     assert (quota.used, quota.pending) == (int(counts), 0)
     assert quota.attempts_used == len(organizer.run_ids(team))
-    assert organizer.leftovers(team, honest_archive.image_id) == []
+    assert organizer.leftovers(team, image.image_id) == []
     for run_id in organizer.run_ids(team):
         assert has_evidence(organizer.workspace.store, run_id)
         record = load_record(organizer.workspace, run_id)
         assert record.image_removed is True
-        expected = Outcome.COMPLETED if counts else Outcome.PLATFORM_FAULT
-        assert record.outcome is expected
+        ended = Outcome.COMPLETED if scored else Outcome.NO_PREDICTIONS
+        assert record.outcome is (ended if counts else Outcome.PLATFORM_FAULT)
         assert (record.voided is None) == counts
         assert counts or Diagnostic.ORCHESTRATOR_DIED in record.diagnostics
 
