@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manifests.editions import Edition
-from manifests.errors import RefusedByPolicy
+from manifests.errors import PisteError, PlatformFault, RefusedByPolicy
 from manifests.statements import EditionSealed
 from orchestrator.core.gpu import GpuFacts, GpuPolicy, GpuRequest, choose_gpus
 from orchestrator.core.image_config import neutralise
@@ -106,7 +106,7 @@ def prepare_on(
     gpu_facts = () if gpu is None else host.gpus.probe(gpu)
     reporter.step(Step.RESOLVE)
     image = _identify(request.image, host)
-    consumer = None if sealed.edition.consumer is None else _identify(sealed.edition.consumer, host)
+    consumer = _identify_consumer(sealed.edition, host)
     return PreparedRun(
         request=request,
         sealed=sealed,
@@ -155,6 +155,18 @@ def _identify(reference: str, host: RunHost) -> PreparedImage:
     config = image_config(resolved)
     neutralise(config)  # refuses what cannot be run safely, while nothing is spent
     return PreparedImage(resolved=resolved, config=config)
+
+
+def _identify_consumer(edition: Edition, host: RunHost) -> PreparedImage | None:
+    """Identify the frozen consumer; where it cannot be had, that is no fault of the entrant's."""
+    if edition.consumer is None:
+        return None
+    try:
+        return _identify(edition.consumer, host)
+    except PisteError as error:
+        raise PlatformFault(
+            f"the frozen consumer of {edition.edition} cannot be had; nothing was spent: {error}"
+        ) from error
 
 
 def image_config(resolved: ResolvedImage) -> Mapping[str, Any]:
