@@ -179,7 +179,7 @@ def test_a_replay_with_other_poses_does_not_hold(
         str(archive),
         SilentReporter(),
     )
-    assert found.predictions.agreement is Agreement.BYTE_IDENTICAL
+    assert found.predictions.agrees
     assert found.poses is not None
     assert (found.poses.agreement, found.poses.differing) == (Agreement.DIFFERENT, 1)
     assert not found.holds
