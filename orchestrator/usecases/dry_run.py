@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from manifests.errors import PisteError, RefusedByPolicy
-from manifests.images import ImageIdentity
+from manifests.images import ImageIdentity, Transport
 from manifests.oci import WrongPlatform
 from orchestrator.core.diagnosis import Cause, Certainty, Finding, Observation, diagnose
 from orchestrator.core.diagnosis.determinism import differing_clips
@@ -136,7 +136,7 @@ class _DryRun:
         resolved = resolve_image(
             self.request.image, sources=host.sources, platform=host.platform(), allow_tag=True
         )
-        if resolved.reference != self.request.image:
+        if resolved.transport is Transport.REGISTRY and resolved.reference != self.request.image:
             display.note(f"{self.request.image} is {resolved.reference}")
         config = image_config(resolved)
         neutralise(config)

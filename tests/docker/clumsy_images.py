@@ -1,0 +1,597 @@
+"""Honest entrants with one mistake each, as data: what each does, and what a dry run has to say.
+
+`cause` is the first finding's cause. None: the program works, and nothing is to be said.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from manifests.outcomes import Outcome
+from orchestrator.adapters.python_image import (
+    MAIN,
+    PYTHON,
+    BuiltImage,
+    build_python_image,
+    python_program,
+)
+from orchestrator.core.diagnosis import Cause
+from orchestrator.core.image_archive import EntryKind, ImageSettings, TarEntry
+from sandbox_profiles.profile import SandboxProfile
+from tests.docker.hostile_images import ELSEWHERE, HASTY_PROFILE, HERE, SMALL_PROFILE
+
+PRELUDE = """
+import json, os, sys, time
+
+def lines():
+    exam = json.load(open("/input/exam.json"))
+    gloss = open("/input/vocabulary.txt").readline().strip()
+    for clip in exam["clips"]:
+        known = json.load(open(f"/input/annotations/{clip}.json"))
+        yield {"clip_id": clip, "signs": [gloss] * len(known["segments"])}
+
+def write(found, path="/output/predictions.jsonl"):
+    with open(path, "w") as out:
+        for line in found:
+            out.write(json.dumps(line) + "\\n")
+
+def answer():
+    write(lines())
+"""
+"""What every program of this list begins with."""
+
+PASSWD = TarEntry(path="/etc/passwd", data=b"root:x:0:0::/root:/bin/sh\n")
+ENTRANT = TarEntry(path="/etc/passwd", data=PASSWD.data + b"entrant:x:65532:65532::/tmp:/bin/sh\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClumsyImage:
+    """One entrant. A `refused` one never starts; `needs` is a distribution that it brings along."""
+
+    name: str
+    source: str
+    cause: Cause | None
+    outcome: Outcome | None = Outcome.COMPLETED
+    profile: SandboxProfile = SMALL_PROFILE
+    settings: ImageSettings = field(default_factory=ImageSettings)
+    entries: tuple[TarEntry, ...] = ()
+    platform: str = HERE
+    repeat: int = 1
+    needs: str | None = None
+    remedy: str = ""
+    """A word that the remedy has to hold."""
+
+    @property
+    def missing(self) -> str | None:
+        """Return the distribution that this machine would have to have, if it has not."""
+        if self.needs is None:
+            return None
+        try:
+            distribution(self.needs)
+        except PackageNotFoundError:
+            return self.needs
+        return None
+
+    def build(self, destination: Path, *, cache: Path) -> BuiltImage:
+        """Write the image as a docker-archive; every call makes another image."""
+        labels = {"test": uuid.uuid4().hex}
+        image = python_program(
+            PRELUDE + self.source,
+            entries=self.entries,
+            distributions=() if self.needs is None else (self.needs,),
+            settings=replace(self.settings, labels=labels),
+        )
+        return build_python_image(replace(image, platform=self.platform), destination, cache=cache)
+
+
+def _fails(name: str, cause: Cause, source: str, **fields: object) -> ClumsyImage:
+    values = {"outcome": Outcome.NONZERO_EXIT} | fields
+    return ClumsyImage(name=name, cause=cause, source=source, **values)  # type: ignore[arg-type]
+
+
+def _invalid(name: str, source: str, cause: Cause = Cause.INVALID_PREDICTIONS) -> ClumsyImage:
+    return _fails(name, cause, source, outcome=Outcome.INVALID_PREDICTIONS)
+
+
+def _works(name: str, source: str, **fields: object) -> ClumsyImage:
+    return ClumsyImage(name=name, cause=None, source=source, **fields)  # type: ignore[arg-type]
+
+
+_NETWORK = (
+    _fails(
+        "downloads-weights",
+        Cause.NETWORK,
+        """
+import urllib.request
+urllib.request.urlopen("http://example.org/weights.bin", timeout=5)
+answer()
+""",
+        remedy="when it is built",
+    ),
+    _fails(
+        "asks-the-model-hub",
+        Cause.NETWORK,
+        """
+import http.client
+try:
+    http.client.HTTPSConnection("huggingface.co", timeout=5).request("GET", "/api/models/x")
+except OSError as error:
+    raise OSError(
+        "We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find "
+        "them in the cached files."
+    ) from error
+""",
+    ),
+    _fails(
+        "waits-for-a-server",
+        Cause.NETWORK,
+        """
+import socket
+while True:
+    try:
+        socket.create_connection(("192.0.2.7", 5432), 1)
+    except OSError:
+        time.sleep(0.2)
+""",
+        outcome=Outcome.TIMED_OUT,
+        profile=HASTY_PROFILE,
+    ),
+    ClumsyImage(
+        name="reports-telemetry-if-it-can",
+        cause=Cause.NETWORK,
+        source="""
+import socket
+try:
+    socket.create_connection(("192.0.2.7", 443), 1)
+except OSError:
+    pass
+answer()
+time.sleep(0.5)
+""",
+    ),
+)
+
+_WRITING = (
+    _fails(
+        "logs-beside-itself",
+        Cause.WRITES_OUTSIDE,
+        """
+open("/app/run.log", "w").write("begin")
+answer()
+""",
+        remedy="/output",
+    ),
+    _fails(
+        "caches-in-roots-home",
+        Cause.HOME_OR_CACHE,
+        """
+os.makedirs("/root/.cache/model", exist_ok=True)
+open("/root/.cache/model/index", "w").write("x")
+answer()
+""",
+        entries=(TarEntry(path="/root", kind=EntryKind.DIRECTORY, mode=0o700),),
+        remedy="XDG_CACHE_HOME",
+    ),
+    _fails(
+        "caches-in-a-fixed-home",
+        Cause.HOME_OR_CACHE,
+        """
+os.makedirs("/home/user/.cache/torch")
+answer()
+""",
+        entries=(TarEntry(path="/home/user", kind=EntryKind.DIRECTORY, mode=0o777),),
+    ),
+    _fails(
+        "answers-in-the-working-folder",
+        Cause.OUTPUT_ELSEWHERE,
+        """
+write(lines(), "predictions.jsonl")
+""",
+        settings=ImageSettings(working_directory="/app"),
+        remedy="/output/predictions.jsonl",
+    ),
+    _fails(
+        "answers-under-another-name",
+        Cause.OUTPUT_ELSEWHERE,
+        """
+write(lines(), "/output/results.json")
+""",
+        outcome=Outcome.NO_PREDICTIONS,
+    ),
+    _fails(
+        "answers-in-another-folder",
+        Cause.OUTPUT_ELSEWHERE,
+        """
+write(lines(), "/tmp/predictions.jsonl")
+""",
+        outcome=Outcome.NO_PREDICTIONS,
+    ),
+    _fails(
+        "answers-in-a-subfolder",
+        Cause.OUTPUT_NOT_ACCEPTED,
+        """
+os.mkdir("/output/run1")
+write(lines(), "/output/run1/predictions.jsonl")
+""",
+        outcome=Outcome.OUTPUT_LIMIT,
+    ),
+    _fails(
+        "answers-nothing",
+        Cause.NO_OUTPUT,
+        """
+print("0 clips found in /data")
+""",
+        outcome=Outcome.NO_PREDICTIONS,
+    ),
+)
+
+_USER = (
+    _fails(
+        "asks-who-it-is",
+        Cause.NO_PASSWD_ENTRY,
+        """
+import pwd
+print(pwd.getpwuid(os.getuid()).pw_name)
+answer()
+""",
+        entries=(PASSWD,),
+        remedy="/etc/passwd",
+    ),
+    _works(
+        "is-in-passwd",
+        """
+import getpass
+assert getpass.getuser() == "entrant"
+answer()
+""",
+        entries=(ENTRANT,),
+    ),
+    _fails(
+        "weights-for-root-alone",
+        Cause.ROOT_ONLY_FILES,
+        """
+open("/opt/model/weights.bin", "rb").read()
+answer()
+""",
+        entries=(TarEntry(path="/opt/model/weights.bin", data=b"weights", mode=0o600),),
+        remedy="chmod -R a+rX /opt/model",
+    ),
+    _fails(
+        "a-folder-for-root-alone",
+        Cause.ROOT_ONLY_FILES,
+        """
+open("/srv/model/weights.bin", "rb").read()
+answer()
+""",
+        entries=(
+            TarEntry(path="/srv/model", kind=EntryKind.DIRECTORY, mode=0o700),
+            TarEntry(path="/srv/model/weights.bin", data=b"weights"),
+        ),
+    ),
+)
+
+_LIMITS = (
+    _fails(
+        "takes-all-memory",
+        Cause.OUT_OF_MEMORY,
+        """
+held = []
+while True:
+    held.append(bytearray(b"x") * (8 << 20))
+""",
+        outcome=Outcome.OUT_OF_MEMORY,
+        remedy="one clip at a time",
+    ),
+    _fails(
+        "a-worker-takes-all-memory",
+        Cause.OUT_OF_MEMORY,
+        """
+import multiprocessing
+def work():
+    held = []
+    while True:
+        held.append(bytearray(b"x") * (8 << 20))
+if __name__ == "__main__":
+    worker = multiprocessing.Process(target=work)
+    worker.start()
+    worker.join()
+    answer()
+""",
+        outcome=Outcome.OUT_OF_MEMORY,
+    ),
+    _fails(
+        "shares-large-arrays",
+        Cause.SHARED_MEMORY,
+        """
+from multiprocessing import shared_memory
+block = shared_memory.SharedMemory(create=True, size=64 << 20)
+block.buf[:] = bytes(64 << 20)
+answer()
+""",
+        remedy="num_workers=0",
+    ),
+    _fails(
+        "starts-a-thread-per-clip-and-frame",
+        Cause.PROCESS_LIMIT,
+        """
+import threading
+for number in range(500):
+    threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
+answer()
+""",
+        remedy="OMP_NUM_THREADS",
+    ),
+    _fails(
+        "opens-every-file-at-once",
+        Cause.OPEN_FILES,
+        """
+held = [open("/input/exam.json") for _ in range(5000)]
+answer()
+""",
+    ),
+    _fails(
+        "unpacks-its-model-into-tmp",
+        Cause.TMP_FULL,
+        """
+with open("/tmp/model.bin", "wb") as out:
+    for _ in range(64):
+        out.write(bytes(1 << 20))
+answer()
+""",
+        remedy="when the image is built",
+    ),
+    _fails(
+        "keeps-features-in-output",
+        Cause.OUTPUT_FULL,
+        """
+for number in range(40):
+    with open(f"/output/features{number}.bin", "wb") as out:
+        for _ in range(4):
+            out.write(bytes(1 << 20))
+answer()
+""",
+    ),
+    _fails(
+        "writes-one-huge-file",
+        Cause.FILE_TOO_LARGE,
+        """
+with open("/tmp/features.bin", "wb") as out:
+    out.truncate(3 << 30)
+answer()
+""",
+    ),
+    _fails(
+        "is-too-slow",
+        Cause.DEADLINE,
+        """
+for line in lines():
+    print("working on", line["clip_id"], flush=True)
+    time.sleep(60)
+""",
+        outcome=Outcome.TIMED_OUT,
+        profile=HASTY_PROFILE,
+        remedy="clips are done",
+    ),
+)
+
+_STARTING = (
+    ClumsyImage(
+        name="built-for-another-processor",
+        cause=Cause.WRONG_PLATFORM,
+        source="answer()",
+        outcome=None,
+        platform=ELSEWHERE,
+        remedy="--platform",
+    ),
+    _fails(
+        "entrypoint-is-missing",
+        Cause.ENTRYPOINT_MISSING,
+        "answer()",
+        settings=ImageSettings(entrypoint=("/app/run.sh",)),
+    ),
+    _fails(
+        "entrypoint-is-not-on-the-path",
+        Cause.ENTRYPOINT_MISSING,
+        "answer()",
+        settings=ImageSettings(entrypoint=("predict",)),
+    ),
+    _fails(
+        "entrypoint-is-not-executable",
+        Cause.ENTRYPOINT_NOT_EXECUTABLE,
+        "answer()",
+        settings=ImageSettings(entrypoint=("/app/run",)),
+        entries=(TarEntry(path="/app/run", data=f"#!{PYTHON}\n".encode(), mode=0o644),),
+        remedy="chmod",
+    ),
+    _fails(
+        "interpreter-is-missing",
+        Cause.INTERPRETER_MISSING,
+        "answer()",
+        settings=ImageSettings(entrypoint=("/app/run",)),
+        entries=(TarEntry(path="/app/run", data=b"#!/usr/bin/ruby\n", mode=0o755),),
+    ),
+    _fails(
+        "script-from-windows",
+        Cause.INTERPRETER_MISSING,
+        "answer()",
+        settings=ImageSettings(entrypoint=("/app/run",)),
+        entries=(TarEntry(path="/app/run", data=f"#!{PYTHON}\r\n".encode(), mode=0o755),),
+        remedy="Unix line ends",
+    ),
+    _fails(
+        "script-was-not-copied",
+        Cause.ENTRYPOINT_MISSING,
+        "answer()",
+        settings=ImageSettings(entrypoint=(PYTHON, "/app/predict.py")),
+    ),
+    _fails(
+        "expects-arguments",
+        Cause.ARGUMENTS_EXPECTED,
+        """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--checkpoint", required=True)
+parser.parse_args()
+answer()
+""",
+        remedy="CMD",
+    ),
+    _works(
+        "gets-its-arguments-from-the-image",
+        """
+assert sys.argv[1:] == ["--fast"]
+answer()
+""",
+        settings=ImageSettings(entrypoint=(PYTHON, MAIN), command=("--fast",)),
+    ),
+    _fails("forgot-a-module", Cause.MODULE_MISSING, "import torch\nanswer()"),
+    _fails(
+        "expects-a-gpu",
+        Cause.GPU_ABSENT,
+        """
+import ctypes
+ctypes.CDLL("libcuda.so.1")
+answer()
+""",
+        remedy="map_location",
+    ),
+    _fails(
+        "reads-labels-that-are-not-there",
+        Cause.INPUT_NAME,
+        """
+open("/input/metadata.csv").read()
+answer()
+""",
+        remedy="exam.json",
+    ),
+    _fails("crashes", Cause.CRASH, "import ctypes\nctypes.string_at(0)", remedy="faulthandler"),
+    _fails("has-a-bug", Cause.PROGRAM_ERROR, "print([][1])"),
+)
+
+_ANSWERS = (
+    _invalid(
+        "divides-by-zero-confidence",
+        """
+found = list(lines())
+found[0]["signs"][0] = {"candidates": ["YOU"], "confidence": float("nan")}
+write(found)
+""",
+    ),
+    _invalid(
+        "names-clips-after-files",
+        """
+write({**line, "clip_id": line["clip_id"] + ".npy"} for line in lines())
+""",
+    ),
+    _invalid(
+        "answers-once-too-often",
+        """
+write({**line, "signs": [*line["signs"], "YOU"]} for line in lines())
+""",
+    ),
+    _invalid("answers-twice", "found = list(lines())\nwrite(found + found[:1])"),
+    _invalid(
+        "writes-one-array",
+        """
+json.dump(list(lines()), open("/output/predictions.jsonl", "w"), indent=1)
+""",
+    ),
+    _invalid(
+        "leaves-out-hard-clips", "write(list(lines())[1:])", cause=Cause.INCOMPLETE_PREDICTIONS
+    ),
+    ClumsyImage(
+        name="draws-lots",
+        cause=Cause.NON_DETERMINISTIC,
+        source="""
+import random
+words = [word.strip() for word in open("/input/vocabulary.txt")]
+chance = random.SystemRandom()
+write({**line, "signs": chance.choices(words, k=len(line["signs"]))} for line in lines())
+""",
+        repeat=2,
+        remedy="seed",
+    ),
+)
+
+_REAL_SOFTWARE = (
+    _works("answers-plainly", "answer()"),
+    _works("answers-alike-when-asked-again", "answer()", repeat=2),
+    _works(
+        "caches-in-its-home",
+        """
+folder = os.path.expanduser("~/.cache/tool")
+os.makedirs(folder)
+open(os.path.join(folder, "index"), "w").write("x")
+answer()
+""",
+    ),
+    _works(
+        "maps-compiled-code-from-its-cache",
+        """
+import mmap
+folder = os.environ["NUMBA_CACHE_DIR"]
+os.makedirs(folder)
+with open(os.path.join(folder, "kernel.so"), "w+b") as file:
+    file.write(bytes(4096))
+    file.flush()
+    mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+answer()
+""",
+    ),
+    _works(
+        "uses-a-pool",
+        """
+from multiprocessing import Pool
+def work(line):
+    return line
+if __name__ == "__main__":
+    with Pool(2) as pool:
+        write(pool.map(work, list(lines())))
+""",
+    ),
+    _works(
+        "talks-to-itself-over-loopback",
+        """
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname())
+peer, _ = server.accept()
+client.sendall(b"hello")
+assert peer.recv(5) == b"hello"
+answer()
+""",
+    ),
+    _works(
+        "reads-cpuinfo",
+        """
+assert "processor" in open("/proc/cpuinfo").read()
+assert len(os.sched_getaffinity(0)) == 1
+answer()
+""",
+    ),
+    _works(
+        "plots-with-matplotlib",
+        """
+import matplotlib
+matplotlib.use("agg")
+from matplotlib import pyplot
+pyplot.plot([1, 2])
+pyplot.savefig("/tmp/figure.png")
+answer()
+""",
+        needs="matplotlib",
+    ),
+)
+
+CLUMSY: tuple[ClumsyImage, ...] = (
+    *_NETWORK,
+    *_WRITING,
+    *_USER,
+    *_LIMITS,
+    *_STARTING,
+    *_ANSWERS,
+    *_REAL_SOFTWARE,
+)
