@@ -1,0 +1,207 @@
+"""The doctor's probes on a real kernel: they hold where a limit acts, and fail where it does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.docker_engine import DockerEngine
+from orchestrator.core import limit_probe
+from orchestrator.core.limit_probe import limit_checks, small_limits
+from orchestrator.core.run_policy import engine_platform
+from orchestrator.ports.engine import EngineUnavailable
+from orchestrator.usecases.doctor_sandbox import mounts_without_swap, probe_limits, try_profile
+from orchestrator.usecases.self_test import CheckResult, run_checks
+from sandbox_profiles.profile import SandboxProfile, load_profile
+
+pytestmark = pytest.mark.docker
+
+PISTE = Path(sys.executable).with_name("piste")
+CERTIFIED = load_profile("certified")
+GENEROUS: dict[str, dict[str, object]] = {
+    limit_probe.TMP_SIZE: {"tmp_bytes": 2**27},
+    limit_probe.TMP_FILES: {"tmp_inodes": 4096},
+    limit_probe.SHM_SIZE: {"shm_bytes": 2**27},
+    limit_probe.FILE_SIZE: {"file_size_bytes": 2**30},
+    limit_probe.OPEN_FILES: {"nofile": 4096},
+    limit_probe.OTHER_PROCESSOR: {"cpuset": "0-1"},
+}
+"""For each check, a limit so wide that its probe, made for the small one, does not meet it."""
+
+
+def run_id() -> str:
+    return secrets.token_hex(8)
+
+
+@pytest.mark.parametrize("name", ["certified", "strict"])
+def test_every_limit_of_a_profile_acts_on_this_engine(engine: DockerEngine, name: str) -> None:
+    profile, description = load_profile(name), engine.describe()
+    results = probe_limits(engine, profile, run_id=run_id(), description=description)
+    assert [each for each in results if not each.holds] == []
+    expected = limit_checks(small_limits(profile), processors=description.cpus)
+    assert [each.name for each in results] == [check.name for check in expected]
+
+
+def test_the_two_profiles_differ_in_their_shared_memory() -> None:
+    names = {
+        name: {check.name for check in limit_checks(small_limits(load_profile(name)), processors=2)}
+        for name in ("certified", "strict")
+    }
+    assert names["certified"] - names["strict"] == {limit_probe.SHM_SIZE}
+    assert names["strict"] - names["certified"] == {limit_probe.NO_SHM}
+
+
+@pytest.mark.parametrize("check", GENEROUS)
+def test_a_limit_that_is_not_in_force_fails_its_own_check(engine: DockerEngine, check: str) -> None:
+    """The probe expects the small limits, and the container is given a wide one."""
+    description = engine.describe()
+    small = small_limits(CERTIFIED)
+    if check == limit_probe.OTHER_PROCESSOR and description.cpus < 2:
+        pytest.skip("needs a host with two processors")
+    results, _ = run_checks(
+        engine,
+        small.model_copy(update=GENEROUS[check]),
+        limit_checks(small, processors=description.cpus),
+        run_id=run_id(),
+        platform=engine_platform(description.architecture),
+    )
+    assert [each.name for each in results if not each.holds] == [check]
+
+
+def test_a_profile_may_run_where_its_probes_hold(engine: DockerEngine) -> None:
+    trial = try_profile(engine, CERTIFIED, description=engine.describe(), new_run_id=run_id)
+    assert trial.reasons == ()
+    assert {"memory", "processes", "seccomp", "no network", "read-only root"} <= {
+        each.name for each in trial.findings
+    }
+
+
+def test_the_holder_starts_and_leaves_nothing(engine: DockerEngine) -> None:
+    name = run_id()
+    platform = engine_platform(engine.describe().architecture)
+    assert mounts_without_swap(engine, CERTIFIED, platform=platform, run_id=name) in {True, False}
+    assert engine.list_containers(f"piste-{name}") == ()
+    assert engine.list_volumes(f"piste-{name}") == ()
+
+
+def doctor(*arguments: str, **environment: str) -> tuple[int, Mapping[str, Any]]:
+    done = subprocess.run(
+        [PISTE, "doctor", "--json", *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_the_command_says_that_this_host_may_do_certified_runs(engine: DockerEngine) -> None:
+    code, document = doctor("--profile", "certified")
+    assert code == 0, document
+    assert document["profiles"]["certified"]["may_run"] is True
+    assert document["engine"]["docker"] == engine.describe().docker
+
+
+def test_the_command_ends_with_4_where_no_engine_answers() -> None:
+    code, document = doctor(DOCKER_HOST="unix:///nowhere.sock")
+    assert code == 4
+    assert document["engine"] is None
+    assert document["profiles"] == {}
+    failed = [each for each in document["findings"] if each["status"] == "fail"]
+    assert len(failed) == 1
+    assert "unix:///nowhere.sock" in failed[0]["seen"]
+    assert "systemctl start docker" in failed[0]["remedy"]
+
+
+@pytest.fixture(scope="module")
+def gvisor_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerEngine]:
+    """A private engine with the runtime runsc; network none of its own for kernels after 6.1."""
+    runsc, dockerd = shutil.which("runsc"), shutil.which("dockerd")
+    if runsc is None or dockerd is None or os.geteuid() != 0:
+        pytest.skip("needs runsc (apt-get install runsc), dockerd, and root to start it")
+    folder = Path("/run") / f"piste-test-{secrets.token_hex(4)}"  # a socket's path is short
+    folder.mkdir()
+    runtime = {"path": runsc, "runtimeArgs": ["--network=none"]}
+    config = {
+        "data-root": str(tmp_path_factory.mktemp("engine")),
+        "exec-root": str(folder / "exec"),
+        "pidfile": str(folder / "pid"),
+        "hosts": [f"unix://{folder}/docker.sock"],
+        "bridge": "none",
+        "iptables": False,
+        "runtimes": {"runsc": runtime},
+    }
+    (folder / "daemon.json").write_text(json.dumps(config))
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [dockerd, "--config-file", str(folder / "daemon.json")], stdout=log, stderr=log
+        )
+    try:
+        yield answering(DockerEngine({"DOCKER_HOST": f"unix://{folder}/docker.sock"}), folder)
+    finally:
+        process.terminate()
+        process.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def answering(engine: DockerEngine, folder: Path) -> DockerEngine:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with suppress(EngineUnavailable):
+            if (folder / "docker.sock").exists() and "runsc" in engine.describe().runtimes:
+                return engine
+        time.sleep(0.1)
+    pytest.skip(f"needs a second engine: {(folder / 'log').read_text()[-300:]}")
+
+
+def gvisor_results(engine: DockerEngine) -> tuple[CheckResult, ...]:
+    profile: SandboxProfile = load_profile("gvisor")
+    return probe_limits(engine, profile, run_id=run_id(), description=engine.describe())
+
+
+def test_the_gvisor_profile_is_let_through_or_refused_by_what_was_seen(
+    gvisor_engine: DockerEngine,
+) -> None:
+    """Releases of runsc differ: what counts is that the verdict is the probes'."""
+    trial = try_profile(
+        gvisor_engine,
+        load_profile("gvisor"),
+        description=gvisor_engine.describe(),
+        new_run_id=run_id,
+    )
+    failed = [each for each in trial.findings if each.status == "fail"]
+    assert trial.may_run == (not failed)
+    assert len(trial.findings) > 10, "the probe did not run under runsc"
+    assert all(each.remedy for each in failed)
+    assert gvisor_engine.list_containers("piste-") == ()
+
+
+def test_under_gvisor_the_limits_of_sizes_and_descriptors_act(gvisor_engine: DockerEngine) -> None:
+    held = {each.name for each in gvisor_results(gvisor_engine) if each.holds}
+    assert {
+        limit_probe.TMP_SIZE,
+        limit_probe.SHM_SIZE,
+        limit_probe.FILE_SIZE,
+        limit_probe.OPEN_FILES,
+    } <= held
+
+
+def test_an_engine_without_runsc_refuses_the_gvisor_profile_by_name(engine: DockerEngine) -> None:
+    description = engine.describe()
+    if "runsc" in description.runtimes:
+        pytest.skip("needs an engine without runsc")
+    trial = try_profile(engine, load_profile("gvisor"), description=description, new_run_id=run_id)
+    assert not trial.may_run
+    assert "no runtime runsc" in trial.reasons[0]
