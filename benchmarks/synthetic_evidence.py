@@ -8,7 +8,10 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
+from shutil import copytree
+from tempfile import TemporaryDirectory
 
 from benchmarks.synthetic_ledger import image_identity
 from manifests.digests import sha256_hex
@@ -355,3 +358,26 @@ def verify(
 def failed(report: Report) -> set[Check]:
     """Return the checks that failed."""
     return {one.check for one in report.results if one.result is Result.FAILED}
+
+
+_FOLDER = TemporaryDirectory(prefix="piste-story-")
+
+
+@cache
+def shared_story() -> Scenario:
+    """Return one story for the whole process; whoever changes it copies its folder first."""
+    return make_story(Path(_FOLDER.name) / "workspace")
+
+
+@cache
+def shared_bundle() -> Path:
+    """Return the export of the story's first edition."""
+    return export(shared_story(), EDITION, Path(_FOLDER.name) / "bundle.tar")
+
+
+@cache
+def shared_revealed_bundle() -> Path:
+    """Return the export of the story's first edition after its end."""
+    copy = Scenario(Path(copytree(shared_story().root, Path(_FOLDER.name) / "revealed")))
+    reveal(copy)
+    return export(copy, EDITION, Path(_FOLDER.name) / "revealed.tar")

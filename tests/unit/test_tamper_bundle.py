@@ -37,10 +37,10 @@ from benchmarks.synthetic_evidence import (
     EDITION,
     ORIGIN,
     Scenario,
-    export,
     failed,
-    make_story,
-    reveal,
+    shared_bundle,
+    shared_revealed_bundle,
+    shared_story,
     verify,
 )
 from manifests.digests import sha256_hex
@@ -110,16 +110,11 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
-    return make_story(tmp_path_factory.mktemp("story") / "workspace")
-
-
-@pytest.fixture(scope="module")
-def story(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Story:
+def story() -> Story:
+    scenario = shared_story()
     workspace = scenario.open()
     older = workspace.ledger.checkpoint()
-    path = export(scenario, EDITION, tmp_path_factory.mktemp("bundle") / "bundle.tar")
-    return Story(unpack(path), scenario, workspace.signing, older)
+    return Story(unpack(shared_bundle()), scenario, workspace.signing, older)
 
 
 def _swap(files: Files, one: str, other: str) -> Files:
@@ -815,10 +810,8 @@ REVEALED: dict[str, Callable[[Files, str], Files]] = {
 
 
 @pytest.fixture(scope="module")
-def revealed(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    scenario = make_story(tmp_path_factory.mktemp("revealed") / "workspace")
-    reveal(scenario)
-    return unpack(export(scenario, EDITION, tmp_path_factory.mktemp("bundle") / "bundle.tar"))
+def revealed() -> Files:
+    return unpack(shared_revealed_bundle())
 
 
 @pytest.mark.parametrize("name", REVEALED)

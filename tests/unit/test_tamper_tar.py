@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.bundle_edits import Files, pack, top_of, unpack
-from benchmarks.synthetic_evidence import EDITION, Scenario, export, failed, make_story, verify
+from benchmarks.synthetic_evidence import EDITION, failed, shared_bundle, verify
 from manifests.errors import MalformedDocument
 from orchestrator.adapters.evidence_folder import EvidenceFolder
 from orchestrator.adapters.evidence_source import open_evidence
@@ -25,13 +25,8 @@ from orchestrator.core.verification.findings import Result
 
 
 @pytest.fixture(scope="module")
-def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
-    return make_story(tmp_path_factory.mktemp("story") / "workspace")
-
-
-@pytest.fixture(scope="module")
-def bundle(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return export(scenario, EDITION, tmp_path_factory.mktemp("bundle") / "bundle.tar")
+def bundle() -> Path:
+    return shared_bundle()
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks.bundle_edits import edited_json, flipped
-from benchmarks.synthetic_evidence import EDITION, Scenario, failed, make_story, reveal, verify
+from benchmarks.synthetic_evidence import EDITION, Scenario, failed, reveal, shared_story, verify
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.kinds import EvidenceKind, kind_of
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
-    return make_story(tmp_path_factory.mktemp("story") / "workspace")
+def story() -> Scenario:
+    return shared_story()
 
 
 @pytest.fixture
@@ -110,12 +110,6 @@ def _exchange_clips(root: Path, _: Scenario) -> None:
     other.write_bytes(data)
 
 
-def _older_head(root: Path, story: Scenario) -> None:
-    """Put an older signed note in place of the newest."""
-    other = story.root.parent / "older.note"
-    _sql(root, f"update {_table(root, 'head')} set checkpoint = ?", other.read_bytes())
-
-
 def _corrupt(root: Path, _: Scenario) -> None:
     path = root / "ledger.sqlite"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
@@ -206,11 +200,11 @@ def test_a_change_to_a_workspace_is_found_by_the_check_that_is_meant_for_it(
 
 
 def test_an_older_head_is_found(root: Path, story: Scenario) -> None:
-    (story.root.parent / "older.note").write_bytes(story.open().ledger.checkpoint())
-    scenario = Scenario(root, clock=story.clock)
+    older = story.open().ledger.checkpoint()
+    scenario = Scenario(root)
     reveal(scenario)
     assert failed(verify(root)) == set()
-    _older_head(root, story)
+    _sql(root, f"update {_table(root, 'head')} set checkpoint = ?", older)
     assert Check.CHECKPOINT in failed(verify(root))
 
 
