@@ -107,21 +107,26 @@ for key in keys/*.pem; do
 done
 holds 3 'keys have the ids in their names'
 
+jq -r '(.payload | @base64d | fromjson) as $said
+    | [.payload, .payloadType, .signatures[0].sig, .signatures[0].keyid[0:16], $said.sequence,
+       if $said.kind == "key-rotated" then $said.new_key.role
+       elif $said.kind | IN("run-scored", "labels-added", "edition-revealed") then "scorer"
+       else "run" end] | @tsv' log/entries.jsonl > "$work/table" || false_claim 5 'not all are JSON'
 n=0
-while IFS= read -r line; do
-    printf %s "$line" > "$work/leaf"
-    open_envelope "$work/leaf"
-    id=$(jq -rj '.signatures[0].keyid[0:16]' "$work/leaf")
-    role=$(jq -rj 'if .kind == "key-rotated" then .new_key.role
-        elif .kind == "run-scored" or .kind == "labels-added" or .kind == "edition-revealed"
-        then "scorer" else "run" end' "$work/payload")
+tab=$(printf '\t')
+while IFS= read -r line && IFS=$tab read -r payload type sig id sequence role <&3; do
+    printf %s "$payload" | base64 -d > "$work/payload"
+    printf %s "$sig" | base64 -d > "$work/sig"
+    {
+        printf 'DSSEv1 %d %s %d ' "${#type}" "$type" "$(wc -c < "$work/payload")"
+        cat "$work/payload"
+    } > "$work/pae"
     verify "keys/$role-$id.pem" "$work/sig" "$work/pae" || false_claim 5 "statement $n"
-    [ "$(jq .sequence "$work/payload")" = "$n" ] || false_claim 5 "statement $n has another number"
-    { printf '\000'; cat "$work/leaf"; } | openssl dgst -sha256 -binary > "$work/h.$n"
-    cat "$work/payload" >> "$work/payloads"
+    [ "$sequence" = "$n" ] || false_claim 5 "statement $n has another number"
+    printf '\000%s' "$line" | openssl dgst -sha256 -binary > "$work/h.$n"
     n=$((n + 1))
-done < log/entries.jsonl
-jq -s . "$work/payloads" > "$work/statements"
+done < log/entries.jsonl 3< "$work/table"
+jq -s 'map(.payload | @base64d | fromjson)' log/entries.jsonl > "$work/statements"
 holds 5 "$n statements are numbered and signed"
 
 jq -r '(map(select(.kind == "run-voided").run_id)) as $voided
