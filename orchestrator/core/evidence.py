@@ -32,6 +32,23 @@ UNLISTED = frozenset({SUMS, SUMS_SIGNATURE, ENVELOPE})
 """Files of a run folder that `SHA256SUMS` cannot list: itself and what signs it."""
 
 
+_POSE_PREFIX = "pose/"
+_SEALED = ".age"
+
+
+def sealed_pose(name: str) -> str:
+    """Return the name under which a run keeps `pose/<clip>.npy`: encrypted, as clips are."""
+    return f"{name}{_SEALED}"
+
+
+def pose_clip(name: str) -> str | None:
+    """Return the clip of `pose/<clip>.npy`, sealed or as it was written; None for other files."""
+    plain = name.removesuffix(_SEALED)
+    if not (plain.startswith(_POSE_PREFIX) and plain.endswith(".npy")):
+        return None
+    return plain.removeprefix(_POSE_PREFIX).removesuffix(".npy")
+
+
 def is_private(name: str) -> bool:
     """Tell whether a file of a run folder stays with the organizer."""
     return name.endswith((".private.json", ".age"))

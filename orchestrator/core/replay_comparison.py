@@ -9,7 +9,6 @@ from enum import StrEnum
 from manifests.encoding import Json, parse_json_object
 
 SHOWN_CLIPS = 20
-POSE_PREFIX = "pose/"
 _VOLATILE = frozenset({"engine_id", "advisories"})
 
 
@@ -87,7 +86,7 @@ def _differences(
 
 
 def compare_poses(retained: Mapping[str, str], replayed: Mapping[str, str]) -> PredictionDifference:
-    """Compare predicted poses; both map `pose/<clip>.npy` to a SHA-256. A position is one file."""
+    """Compare predicted poses; both map a clip to its file's SHA-256. A position is one clip."""
     names = sorted(retained.keys() | replayed.keys())
     if not names:
         return PredictionDifference(agreement=Agreement.NOTHING)
@@ -96,13 +95,8 @@ def compare_poses(retained: Mapping[str, str], replayed: Mapping[str, str]) -> P
         agreement=Agreement.DIFFERENT if unequal else Agreement.BYTE_IDENTICAL,
         positions=len(names),
         differing=len(unequal),
-        clips=tuple(pose_clip(name) for name in unequal[:SHOWN_CLIPS]),
+        clips=tuple(unequal[:SHOWN_CLIPS]),
     )
-
-
-def pose_clip(name: str) -> str:
-    """Return the clip of `pose/<clip>.npy`."""
-    return name.removeprefix(POSE_PREFIX).removesuffix(".npy")
 
 
 def compare_figures(

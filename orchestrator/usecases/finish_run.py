@@ -8,7 +8,7 @@ from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.runs import RunRecord
 from manifests.statements import ImageRemoved, RunFinished, RunVoided
-from orchestrator.core.evidence import EFFECTIVE, LOG, PREDICTIONS
+from orchestrator.core.evidence import EFFECTIVE, LOG, PREDICTIONS, sealed_pose
 from orchestrator.core.seal_documents import SealingPlan
 from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.reporter import Reporter, Step
@@ -30,11 +30,12 @@ def keep_output(
 ) -> dict[str, str]:
     """Write everything that is kept of a run, durably; return SHA-256 by name.
 
-    Predictions are kept of every run. The log and an invalid file go to the clips' recipients:
-    they could carry clips.
+    Predictions are kept of every run. Poses, the log and an invalid file go to the clips'
+    recipients: they could carry clips, and a pose may be a copy of one.
     """
     verdict = executed.verdict
-    files = dict(verdict.poses or {})
+    poses = verdict.poses or {}
+    files = {sealed_pose(name): workspace.sealer.seal(poses[name], plan) for name in poses}
     if verdict.canonical is not None:
         files[PREDICTIONS] = verdict.canonical
     elif verdict.raw is not None:

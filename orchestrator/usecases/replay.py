@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from manifests.clips import parse_keypoints
@@ -12,15 +12,13 @@ from manifests.encoding import Json, parse_json_object, readable_json
 from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Outcome
 from manifests.runs import RunRecord
-from orchestrator.core.evidence import PREDICTIONS, PUBLIC_CARD
+from orchestrator.core.evidence import PREDICTIONS, PUBLIC_CARD, pose_clip
 from orchestrator.core.replay_comparison import (
-    POSE_PREFIX,
     PredictionDifference,
     compare_environments,
     compare_figures,
     compare_poses,
     compare_predictions,
-    pose_clip,
 )
 from orchestrator.core.scoring import ScoringTask, score
 from orchestrator.core.verdict import Verdict
@@ -36,7 +34,12 @@ from orchestrator.usecases.retained_runs import find_retained
 from orchestrator.usecases.run_evidence import load_record, run_folder
 from orchestrator.usecases.run_host import RunHost, environment_document
 from orchestrator.usecases.sandbox_request import StartFacts
-from orchestrator.usecases.scoring_materials import CONSUMER, open_materials, scoring_task
+from orchestrator.usecases.scoring_materials import (
+    CONSUMER,
+    open_materials,
+    pose_opener,
+    scoring_task,
+)
 from orchestrator.usecases.sealed_editions import load_sealed_edition
 from orchestrator.usecases.workspace import Workspace
 from scorers.translation import Poses
@@ -159,7 +162,7 @@ def _compare(
         consumer=None
         if prepared.consumer is None
         else compare_predictions(answers, raw=executed.consumer, canonical=executed.consumer),
-        poses=_compare_poses(record, verdict) if prepared.edition.track == "translation" else None,
+        poses=_compare_poses(workspace, record, prepared, verdict),
         figures=_figures(workspace, record, verdict, executed.consumer),
         environment=compare_environments(
             record.environment,
@@ -168,18 +171,34 @@ def _compare(
     )
 
 
-def _compare_poses(record: RunRecord, verdict: Verdict) -> PredictionDifference:
-    kept = {name: sha for name, sha in record.files.items() if name.startswith(POSE_PREFIX)}
-    replayed = {name: sha256_hex(data) for name, data in (verdict.poses or {}).items()}
-    return compare_poses(kept, replayed)
+def _compare_poses(
+    workspace: Workspace, record: RunRecord, prepared: PreparedRun, verdict: Verdict
+) -> PredictionDifference | None:
+    """Compare what the kept poses hold, not how they were sealed; None on the other tracks."""
+    if prepared.edition.track != "translation":
+        return None
+    open_pose = pose_opener(prepared.sealed, workspace)
+    kept = {}
+    for name in record.files:
+        clip = pose_clip(name)
+        if clip is not None:
+            path = f"{run_folder(record.run_id)}/{name}"
+            kept[clip] = sha256_hex(open_pose(workspace.store.read(path), path))
+    return compare_poses(kept, {clip: sha256_hex(data) for clip, data in _replayed(verdict)})
+
+
+def _replayed(verdict: Verdict) -> Iterator[tuple[str, bytes]]:
+    for name, data in (verdict.poses or {}).items():
+        clip = pose_clip(name)
+        if clip is not None:
+            yield clip, data
 
 
 def _with_replayed(task: ScoringTask, verdict: Verdict, consumer: bytes | None) -> ScoringTask:
     """Return the run's task with what the replay wrote in the place of what was retained."""
     poses = task.poses
     if poses is not None:
-        files = verdict.poses or {}
-        replayed = {pose_clip(n): parse_keypoints(data, source=n) for n, data in files.items()}
+        replayed = {clip: parse_keypoints(data, source=clip) for clip, data in _replayed(verdict)}
         poses = Poses(hypothesis=replayed, reference=poses.reference)
     predictions = verdict.canonical or b""
     return replace(task, predictions=predictions, consumer=consumer, poses=poses)

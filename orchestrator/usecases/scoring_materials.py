@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from manifests.labels import Labels
 from manifests.statements import LabelsCommitment
 from manifests.vocabulary import parse_vocabulary
 from orchestrator.core.clip_archives import unpack_clip
+from orchestrator.core.evidence import pose_clip
 from orchestrator.core.scoring import Parameters, ScoreBleurt, ScoringTask, edition_parameters
 from orchestrator.ports.sealing import Purpose, SealedFileChanged, Unsealer
 from orchestrator.ports.store import WorkspaceStore
@@ -27,8 +28,6 @@ from orchestrator.usecases.workspace import Workspace
 from scorers.translation import LazyPoses, Poses
 
 CONSUMER = "consumer.jsonl"
-POSE_PREFIX = "pose/"
-_NPY = ".npy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +42,8 @@ class ScoringMaterials:
     score_bleurt: ScoreBleurt | None
     reference_poses: Mapping[str, NDArray[np.float32]] | None
     """Translation: the sealed clips' own keypoints, opened one by one when asked for."""
+    open_pose: Callable[[bytes, str], bytes] | None
+    """Translation: opens a pose that a run kept; takes its bytes and its name."""
 
 
 def open_materials(
@@ -77,6 +78,7 @@ def open_materials(
         else parse_vocabulary(vocabulary, source=f"{sealed.folder}/vocabulary.txt"),
         score_bleurt=_bleurt(sealed.edition.bleurt, workspace.store.root),
         reference_poses=_reference_poses(sealed, workspace) if translation else None,
+        open_pose=pose_opener(sealed, workspace) if translation else None,
     )
 
 
@@ -103,20 +105,26 @@ def scoring_task(
 def _poses(
     materials: ScoringMaterials, retained: RetainedRun, store: WorkspaceStore
 ) -> Poses | None:
-    if materials.reference_poses is None:
+    if materials.open_pose is None or materials.reference_poses is None:
         return None
-    clips = [
-        name.removeprefix(POSE_PREFIX).removesuffix(_NPY)
-        for name in retained.files
-        if name.startswith(POSE_PREFIX) and name.endswith(_NPY)
-    ]
+    open_pose = materials.open_pose
+    names = {clip: name for name in retained.files if (clip := pose_clip(name)) is not None}
 
     def load(clip_id: str) -> NDArray[np.float32]:
-        name = f"{POSE_PREFIX}{clip_id}{_NPY}"
-        data = read_retained(retained, name, store=store)
-        return parse_keypoints(data, source=f"{retained.folder}/{name}")
+        name = names[clip_id]
+        source = f"{retained.folder}/{name}"
+        return parse_keypoints(
+            open_pose(read_retained(retained, name, store=store), source), source=source
+        )
 
-    return Poses(hypothesis=LazyPoses(clips, load), reference=materials.reference_poses)
+    return Poses(hypothesis=LazyPoses(tuple(names), load), reference=materials.reference_poses)
+
+
+def pose_opener(sealed: SealedEdition, workspace: Workspace) -> Callable[[bytes, str], bytes]:
+    """Return what opens a run's kept poses, which are sealed as the edition's clips are."""
+    unsealer = workspace.keyring.unsealer(Purpose.CLIPS)
+    layers = len(sealed.seal.recipients.clips.layers)
+    return lambda data, source: unsealer.open_sealed(data, layers=layers, source=source)
 
 
 def _reference_poses(sealed: SealedEdition, workspace: Workspace) -> LazyPoses:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from manifests.digests import sha256_hex
@@ -18,7 +18,7 @@ from orchestrator.core.replay_comparison import Agreement
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.usecases.certify import CertifiedRun
 from orchestrator.usecases.replay import replay
-from tests.docker.certify_fixtures import Organizer, clip_mark
+from tests.docker.certify_fixtures import Organizer, clip_mark, piste
 from tests.docker.track_editions import (
     CLIPS,
     baseline_archive,
@@ -43,6 +43,7 @@ for clip in json.load(open("/input/exam.json"))["clips"][1:]:
 
 WRITES_A_BROKEN_POSE = """
 import json
+import tarfile
 from pathlib import Path
 Path("/output/pose").mkdir()
 clip = json.load(open("/input/exam.json"))["clips"][0]
@@ -98,15 +99,31 @@ def _card(run: CertifiedRun, name: str = "score.json") -> dict[str, dict[str, ob
     return document
 
 
-def test_poses_are_retained_hashed_and_equal_to_what_was_written(run: CertifiedRun) -> None:
+def test_poses_are_retained_and_hashed_but_sealed_as_the_clips_that_they_may_copy(
+    exam: Exam, run: CertifiedRun
+) -> None:
     poses = sorted((Path(run.folder) / "pose").iterdir())
     assert len(poses) == CLIPS - 1
-    sums = (Path(run.folder) / "SHA256SUMS").read_text()
+    private = (Path(run.folder) / "private.sha256").read_text()
+    public = (Path(run.folder) / "SHA256SUMS").read_text()
     for path in poses:
-        data = path.read_bytes()
-        assert np.load(path).shape[1:] == (128, 3)
-        assert run.record.files[f"pose/{path.name}"] == sha256_hex(data)
-        assert f"{sha256_hex(data)}  pose/{path.name}" in sums
+        digest = sha256_hex(path.read_bytes())
+        assert path.suffix == ".age"
+        assert run.record.files[f"pose/{path.name}"] == digest
+        assert f"{digest}  pose/{path.name}" in private
+        assert path.name not in public
+    assert list(exam.organizer.files_with(exam.organizer.mark)) == []
+
+
+def test_an_exported_bundle_holds_no_pose(exam: Exam, run: CertifiedRun, tmp_path: Path) -> None:
+    bundle = tmp_path / "run.tar"
+    done = piste("export", run.record.run_id, "-o", bundle, workspace=exam.organizer.root)
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(bundle) as tar:
+        names = tar.getnames()
+    assert any(name.endswith("predictions.jsonl") for name in names)
+    assert [name for name in names if "pose" in name] == []
+    assert exam.organizer.mark not in bundle.read_bytes()
 
 
 def test_a_pose_is_scored_against_the_sealed_clip_and_a_missing_one_is_nothing(
@@ -114,7 +131,7 @@ def test_a_pose_is_scored_against_the_sealed_clip_and_a_missing_one_is_nothing(
 ) -> None:
     by_clip = _card(run, "score.private.json")["private"]["by_clip"]
     assert isinstance(by_clip, list)
-    kept = {path.stem for path in (Path(run.folder) / "pose").iterdir()}
+    kept = {path.name.partition(".")[0] for path in (Path(run.folder) / "pose").iterdir()}
     main = {row["clip_id"]: row["s_pose"] for row in by_clip if row["slice"] != "canary"}
     assert len(main) == MAIN_CLIPS
     for clip, score in main.items():
@@ -139,10 +156,7 @@ def test_without_a_checkpoint_the_totals_are_null_and_the_partial_has_its_own_na
 
 
 def test_the_run_leaves_nothing_of_itself_at_the_engine(exam: Exam, run: CertifiedRun) -> None:
-    found = exam.organizer.leftovers(run.record.team, exam.entrant.image_id)
-    # a retained pose is a copy of the clip here: the entrant gave it back
-    copies = {str(path) for path in (Path(run.folder) / "pose").iterdir()}
-    assert set(found) <= copies
+    assert exam.organizer.leftovers(run.record.team, exam.entrant.image_id) == []
 
 
 def test_a_replay_compares_the_poses_too(exam: Exam, run: CertifiedRun) -> None:

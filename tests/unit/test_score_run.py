@@ -31,6 +31,7 @@ from orchestrator.ports.sealing import IdentityMissing, Purpose
 from orchestrator.usecases.labels_add import LabelTools, add_labels
 from orchestrator.usecases.rescore import rescore
 from orchestrator.usecases.score_run import score_run
+from orchestrator.usecases.sealed_editions import load_sealed_edition
 from orchestrator.usecases.signed_folder import is_signed, sign_folder
 from orchestrator.usecases.workspace import Workspace
 
@@ -284,6 +285,12 @@ def test_labels_that_were_never_committed_are_refused_by_name(
         score_run(workspace, run_id, "labels-v9")
 
 
+def as_clips_are(workspace: Workspace, edition: str, data: bytes) -> bytes:
+    """Seal a pose as a run keeps it: to the recipients of the edition's clips."""
+    sealed = load_sealed_edition(edition, store=workspace.store, ledger=workspace.ledger)
+    return workspace.sealer.seal(data, sealed.seal.recipients.clips)
+
+
 def test_a_translation_run_is_compared_with_the_sealed_poses_and_a_missing_one_is_0(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -291,7 +298,12 @@ def test_a_translation_run_is_compared_with_the_sealed_poses_and_a_missing_one_i
     names = opaque_names(workspace, "signet-final")
     data = predictions(workspace, "signet-final", lambda n: {"text": reference_of(n)})
     keypoints = tmp_path / "translation/clips/keypoints"
-    clips = {f"pose/{names[n]}.npy": (keypoints / f"clip_{n:02d}.npy").read_bytes() for n in (0, 1)}
+    clips = {
+        f"pose/{names[n]}.npy.age": as_clips_are(
+            workspace, "signet-final", (keypoints / f"clip_{n:02d}.npy").read_bytes()
+        )
+        for n in (0, 1)
+    }
     run = retain_run(workspace, "signet-final", "nova", data, files=clips)
     public = score_run(workspace, run).public
     assert public["s_pose"] == pytest.approx(2 / 4)
@@ -308,12 +320,14 @@ def test_a_retained_pose_that_was_changed_is_not_scored(
     seal_edition(workspace, tmp_path / "translation", "signet-final", track="translation")
     names = opaque_names(workspace, "signet-final")
     data = predictions(workspace, "signet-final", lambda n: {"text": reference_of(n)})
-    pose = (tmp_path / "translation/clips/keypoints/clip_00.npy").read_bytes()
-    name = f"pose/{names[0]}.npy"
-    run = retain_run(workspace, "signet-final", "nova", data, files={name: pose})
-    workspace.store.replace(
-        f"runs/{run}/{name}", (tmp_path / "translation/clips/keypoints/clip_01.npy").read_bytes()
+    keypoints = tmp_path / "translation/clips/keypoints"
+    pose, other = (
+        as_clips_are(workspace, "signet-final", (keypoints / f"clip_0{n}.npy").read_bytes())
+        for n in (0, 1)
     )
+    name = f"pose/{names[0]}.npy.age"
+    run = retain_run(workspace, "signet-final", "nova", data, files={name: pose})
+    workspace.store.replace(f"runs/{run}/{name}", other)
     with pytest.raises(ClaimDoesNotHold, match="was recorded"):
         score_run(workspace, run)
 
