@@ -102,9 +102,10 @@ class SqlTransaction:
 class SqlLedgerStore:
     """An engine and how to begin a transaction on it."""
 
-    def __init__(self, engine: Engine, *, place: str) -> None:
+    def __init__(self, engine: Engine, *, place: str, read_only: bool = False) -> None:
         self._engine = engine
         self._place = place
+        self._lock = "BEGIN" if read_only else "BEGIN IMMEDIATE"
 
     @property
     def place(self) -> str:
@@ -114,7 +115,7 @@ class SqlLedgerStore:
     @contextmanager
     def exclusive(self) -> Iterator[LedgerTransaction]:
         """Begin the only writing transaction; wait for others up to the busy timeout."""
-        with self._begin("BEGIN IMMEDIATE") as connection:
+        with self._begin(self._lock) as connection:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{BUSY_TIMEOUT_S}s'")
             yield SqlTransaction(connection, place=self._place, lock=True)
@@ -163,7 +164,7 @@ def create_sql_ledger(
     """
     if isinstance(where, Path):
         _claim_file(where)
-    store = _store(where, mode="rw")
+    store = _store(where)
     if store.holds_ledger():
         raise RefusedByPolicy(f"{store.place} holds a ledger already; it is never overwritten")
     try:
@@ -186,14 +187,14 @@ def open_sql_ledger(where: Path | str, *, keys: SigningKeys | None = None) -> St
     """
     if isinstance(where, Path) and not where.is_file():
         raise PlatformFault(f"{where}: no ledger is here; create a workspace: piste init DIR")
-    store = _store(where, mode="rw" if keys else "ro")
+    store = _store(where, read_only=keys is None)
     _require_ledger(store)
     return StoredLedger(store, keys=keys or SigningKeys())
 
 
 def sqlite_store(path: Path) -> SqlLedgerStore:
     """Return the store in an existing SQLite file, for reading and writing."""
-    return SqlLedgerStore(_sqlite_engine(path, mode="rw"), place=str(path))
+    return SqlLedgerStore(_sqlite_engine(path), place=str(path))
 
 
 def _claim_file(path: Path) -> None:
@@ -213,15 +214,17 @@ def _require_ledger(store: SqlLedgerStore) -> None:
         pass  # reads the head and judges its format
 
 
-def _store(where: Path | str, *, mode: str) -> SqlLedgerStore:
+def _store(where: Path | str, *, read_only: bool = False) -> SqlLedgerStore:
     if isinstance(where, Path):
-        return SqlLedgerStore(_sqlite_engine(where, mode=mode), place=str(where))
+        engine = _sqlite_engine(where, read_only=read_only)
+        return SqlLedgerStore(engine, place=str(where), read_only=read_only)
     try:
         url = make_url(where)
         place = url.render_as_string(hide_password=True)
         if url.get_backend_name() == "sqlite":
             path = Path(url.database or "ledger.sqlite")
-            return SqlLedgerStore(_sqlite_engine(path, mode=mode), place=place)
+            engine = _sqlite_engine(path, read_only=read_only)
+            return SqlLedgerStore(engine, place=place, read_only=read_only)
         return SqlLedgerStore(
             create_engine(url, isolation_level="READ COMMITTED", poolclass=NullPool), place=place
         )
@@ -233,15 +236,20 @@ def _store(where: Path | str, *, mode: str) -> SqlLedgerStore:
         ) from error
 
 
-def _sqlite_engine(path: Path, *, mode: str) -> Engine:
-    """Return an engine that opens the file anew for each transaction: safe across fork and kill."""
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
+def _sqlite_engine(path: Path, *, read_only: bool = False) -> Engine:
+    """Return an engine that opens the file anew for each transaction: safe across fork and kill.
+
+    A reader, too, has to take back what a killed writer began and never committed, or it could
+    not read: `mode=rw` allows that, and falls back to reading where the file is write-protected.
+    """
+    uri = f"{path.absolute().as_uri()}?mode=rw"
 
     def connect() -> sqlite3.Connection:
         # isolation_level None: this module begins and ends its transactions itself.
         connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
         # EXTRA is FULL and also syncs the folder when the journal goes: a commit is durable.
         connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute(f"PRAGMA query_only = {int(read_only)}")
         return connection
 
     engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)

@@ -24,6 +24,14 @@ _REMEDIES: tuple[tuple[str, type[PisteError], str], ...] = (
     ),
     ("SQLITE_LOCKED", PlatformFault, "the ledger is locked; run the command again"),
     (
+        "SQLITE_READONLY_ROLLBACK",
+        PlatformFault,
+        (
+            "a killed command left a journal beside it, and this user may not take back what it "
+            "began; read it as its owner, or copy the ledger and its -journal somewhere writable"
+        ),
+    ),
+    (
         "SQLITE_READONLY",
         PlatformFault,
         "the ledger cannot be written; make the file and its folder writable for this user",
