@@ -11,7 +11,7 @@ from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
 from orchestrator.core.diagnosis.log_reading import shown
 from orchestrator.core.diagnosis.observations import Observation
 
-_MODULE: Final = re.compile(r"(?:ModuleNotFoundError|ImportError): .*?'?([\w.]+)'?$")
+_MODULE: Final = re.compile(r"No module named '?([\w.]+)")
 _LIBRARY: Final = re.compile(r"(\S+): cannot open shared object file|GLIBC_[\d.]+' not found")
 _INPUT: Final = re.compile(
     r"No such file or directory: '(/input/[^']*)'|(/input/\S+): No such file"
