@@ -43,3 +43,4 @@ cover: setup ## all tests with coverage, child processes included
 
 clean: ## remove what the commands above made
 	rm -rf .venv .cache demo bench.json .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage*
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -4,9 +4,14 @@ set -eu
 cd "$(dirname "$0")/.."
 piste=.venv/bin/piste
 demo=demo
+export XDG_CACHE_HOME="$PWD/.cache"
+# What an interrupted demo left in the engine is found through its ledger: give it back before the ledger goes.
+if [ -f "$demo/workspace/ledger.sqlite" ]; then "$piste" runs reap -w "$demo/workspace" >/dev/null || true; fi
 rm -rf "$demo"
 mkdir -p "$demo"
-step() { printf '\n\033[1m$ piste %s\033[0m\n' "$*"; "$piste" "$@"; }
+bold="" plain=""
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); fi
+step() { printf '\n%s$ piste %s%s\n' "$bold" "$*" "$plain"; "$piste" "$@"; }
 
 step sample "$demo/sample" --edition epee-sample
 step build-image --baseline recognition -o "$demo/baseline.tar"

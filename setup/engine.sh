@@ -2,50 +2,53 @@
 # Make sure that a Docker engine answers. As root on Debian or Ubuntu: install and start one; otherwise say what to do.
 # `engine.sh tools` also installs the foreign tools that the tests check our files with.
 set -eu
+cd "$(dirname "$0")/.."
+log=/var/log/piste-dockerd.log
+pid_file=/var/run/docker.pid
 
 answers() { docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
-can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
-install() {
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
-}
+lacks() { ! command -v "$1" >/dev/null; }
 
 missing=""
-if ! answers && ! command -v dockerd >/dev/null; then missing="docker.io iptables"; fi
+if lacks dockerd && { [ "${1:-}" = tools ] || ! answers; }; then missing="docker.io iptables"; fi
 if [ "${1:-}" = tools ]; then
-    command -v docker-registry >/dev/null || missing="$missing docker-registry"
-    command -v dockerd >/dev/null || missing="$missing docker.io iptables"
-    for tool in age openssl jq; do command -v $tool >/dev/null || missing="$missing $tool"; done
+    for tool in docker-registry age openssl jq; do if lacks "$tool"; then missing="$missing $tool"; fi; done
 fi
-if [ -n "$missing" ]; then
-    if can_install; then
-        echo "installing $missing" >&2
-        # shellcheck disable=SC2086
-        install $missing
-    else
-        echo "missing: $missing. Install them, or run this as root on Debian or Ubuntu." >&2
-        exit 1
-    fi
-fi
-answers && exit 0
+# shellcheck disable=SC2086
+if [ -n "$missing" ]; then setup/packages.sh $missing; fi
+if answers; then exit 0; fi
 if [ "$(id -u)" != 0 ]; then
-    echo "no Docker engine answers. Start one (systemctl start docker), or join the docker group, then run this again." >&2
+    echo "no Docker engine answers ${USER:-you} at ${DOCKER_HOST:-/var/run/docker.sock}. Start one (sudo systemctl start docker)," \
+        "join the docker group (sudo usermod -aG docker \$USER, then log in anew), or run this as root." >&2
     exit 1
 fi
-echo "starting dockerd" >&2
-if ! { command -v systemctl >/dev/null && [ -d /run/systemd/system ] && systemctl start docker 2>/dev/null; }; then
-    if ! mountpoint -q /sys/fs/cgroup/memory 2>/dev/null && [ ! -f /sys/fs/cgroup/cgroup.controllers ] && [ -x /usr/bin/cgroupfs-mount ]; then
+if [ -n "${DOCKER_HOST:-}" ]; then
+    echo "no Docker engine answers at DOCKER_HOST=$DOCKER_HOST. Start it, or unset DOCKER_HOST, then run this again." >&2
+    exit 1
+fi
+
+runs_already() { [ "$(cat "/proc/$(cat "$pid_file" 2>/dev/null)/comm" 2>/dev/null)" = dockerd ]; }
+start_dockerd() {
+    if ! mountpoint -q /sys/fs/cgroup/memory && [ ! -f /sys/fs/cgroup/cgroup.controllers ] && ! lacks cgroupfs-mount; then
         cgroupfs-mount || true
     fi
-    rm -f /var/run/docker.pid
-    nohup setsid dockerd >/var/log/piste-dockerd.log 2>&1 </dev/null &
+    rm -f "$pid_file" # of an engine that is no more: its number may be another process's by now
+    nohup setsid dockerd >"$log" 2>&1 </dev/null &
+    started=$!
+    echo "starting dockerd, which goes on running; to stop it: kill \$(cat $pid_file)" >&2
+}
+started=""
+if [ -d /run/systemd/system ] && systemctl start docker; then
+    log="shown by journalctl -u docker"
+elif ! runs_already; then
+    start_dockerd
 fi
 tries=0
 until answers; do
     tries=$((tries + 1))
-    if [ "$tries" -gt 120 ]; then
-        echo "dockerd did not answer within 60 s; its log is /var/log/piste-dockerd.log:" >&2
-        tail -n 20 /var/log/piste-dockerd.log >&2 || true
+    if [ "$tries" -gt 120 ] || { [ -n "$started" ] && ! kill -0 "$started" 2>/dev/null; }; then
+        if [ -f "$log" ]; then tail -n 20 "$log" >&2; fi
+        echo "dockerd did not answer within 60 s, or has ended; its log is $log" >&2
         exit 1
     fi
     sleep 0.5

@@ -4,21 +4,25 @@ set -eu
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-python3}
 "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || {
-    echo "piste needs Python 3.11 or newer as $PYTHON; install it or set PYTHON=/path/to/python3.11" >&2
+    found=$("$PYTHON" -V 2>/dev/null || echo nothing)
+    echo "piste needs Python 3.11 or newer; $PYTHON is $found. Install one, or name it: make demo PYTHON=/path/to/python3.11" >&2
     exit 1
 }
-stamp=.venv/.locked
-if [ -f "$stamp" ] && cmp -s requirements.lock "$stamp" && [ ! pyproject.toml -nt "$stamp" ]; then exit 0; fi
-if ! "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get update -qq
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv
-    else
-        echo "Python's venv module is missing: install the package python3-venv, then run this again" >&2
-        exit 1
-    fi
+base() { "$PYTHON" -VV && pwd -P; }
+stamp=.venv/.made-from
+if { base && cat requirements.lock pyproject.toml; } | cmp -s - "$stamp"; then exit 0; fi
+
+"$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || setup/packages.sh python3-venv
+# Scripts in .venv/bin name their interpreter: another one, or a moved folder, needs them anew.
+if ! { base | cmp -s - .venv/.base && .venv/bin/python -m pip --version >/dev/null 2>&1; }; then
+    "$PYTHON" -m venv --clear .venv
+    base >.venv/.base
 fi
-[ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-cp requirements.lock "$stamp"
+echo "installing $(grep -c '^[a-z].*==' requirements.lock) locked packages into .venv, about 150 MB to download" >&2
+pip() { .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input "$@"; }
+pip install --require-hashes -r requirements.lock || {
+    echo "pip could not install requirements.lock. Is the package index within reach (pip config list)? Then run this again." >&2
+    exit 1
+}
+pip install --no-deps --no-build-isolation -e .
+{ base && cat requirements.lock pyproject.toml; } >"$stamp"
