@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -63,6 +64,7 @@ def edit(
 
     made = edit_labels(_read(labels), Edit(kind), size, seed=seed)
     names = [output.name, *(f"{output.stem}.{n}{output.suffix}" for n in range(2, len(made) + 1))]
+    _refuse_existing(output.parent / name for name in names)
     write = SampleFolder(output.parent)
     for name, file in zip(names, made, strict=True):
         write(name, file.data)
@@ -90,6 +92,7 @@ def select(
     from orchestrator.cli.console import print_json, say
     from orchestrator.usecases.segment_tools import select as select_candidates
 
+    _refuse_existing([output])
     manifest = select_candidates(_read(labels), _read(vocabulary), _candidates(candidate))
     SampleFolder(output.parent)(output.name, manifest.as_bytes())
     if as_json:
@@ -125,8 +128,21 @@ def apply_to_test(
     console = Console(highlight=False)
     for objective, card in report.cards.items():
         console.print(score_card(card.as_document(), title=f"selected by {objective.value}"))
+    for line in _change_lines(report):
+        console.print(line)
     if report.joint is not None:
         console.print(score_card(report.joint.as_document(), title="joint WER_IV diagnostic"))
+
+
+def _change_lines(report: HeldOutReport) -> Iterator[str]:
+    """Yield what each other objective's choice changes against the choice of mF1S."""
+    for objective, changes in report.changes.items():
+        for figure, change in changes.items():
+            yield (
+                f"{objective.value} instead of mf1s: {figure.value} {100 * change.delta:+.1f} "
+                f"points, 95% {100 * change.low:+.1f} to {100 * change.high:+.1f}, "
+                f"{change.units} signers"
+            )
 
 
 def _document(report: HeldOutReport) -> dict[str, Any]:
@@ -140,6 +156,14 @@ def _document(report: HeldOutReport) -> dict[str, Any]:
         },
         "joint": None if report.joint is None else report.joint.as_document(),
     }
+
+
+def _refuse_existing(files: Iterable[Path]) -> None:
+    from manifests.errors import RefusedByPolicy
+
+    for file in files:
+        if file.exists():
+            raise RefusedByPolicy(f"{file}: is there already; name a new file")
 
 
 def _read(path: Path) -> InputFile:
