@@ -23,6 +23,7 @@ _ENGINES_OWN: Final = (
     "/sbin/docker-init",
     "/sys",
     "/tmp",  # noqa: S108 - a path in the container
+    "/usr/sbin/docker-init",
 )
 MOST_PATHS: Final = 200
 
@@ -54,6 +55,6 @@ def outside_writes(changed: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_engines(path: str) -> bool:
-    return any(path == own or path.startswith(own + "/") for own in _ENGINES_OWN) or any(
-        own.startswith(path + "/") for own in _ENGINES_OWN if path != "/"
-    )
+    """Tell whether a path belongs to the engine, lies below one that does, or leads to one."""
+    below = any(path == own or path.startswith(own + "/") for own in _ENGINES_OWN)
+    return below or any(own.startswith(path.rstrip("/") + "/") for own in _ENGINES_OWN)
