@@ -112,14 +112,14 @@ def edit(piste: Piste, output: Path, kind: str, size: int, *more: object) -> End
     return piste("edit", *labels, "--kind", kind, "--size", size, "-o", output, *more)
 
 
-def test_an_erosion_of_three_is_the_gold_three_frames_shorter_at_each_end(
+def test_an_erosion_of_four_frames_takes_two_off_each_end_of_the_gold(
     piste: Piste, tmp_path: Path
 ) -> None:
-    ended = edit(piste, tmp_path / "eroded.jsonl", "erosion", 3, "--json")
+    ended = edit(piste, tmp_path / "eroded.jsonl", "erosion", 4, "--json")
     total = sum(map(len, gold().values()))
     (file,) = ended.document["files"]
     assert (file["segments"], file["exact"]) == (total, total)
-    expected = {clip: [(a + 3, b - 3) for a, b in spans] for clip, spans in gold().items()}
+    expected = {clip: [(a + 2, b - 2) for a, b in spans] for clip, spans in gold().items()}
     assert rows(tmp_path / "eroded.jsonl") == expected
 
 
