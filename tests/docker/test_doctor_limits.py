@@ -128,9 +128,9 @@ def test_the_command_ends_with_4_where_no_engine_answers() -> None:
 @pytest.fixture(scope="module")
 def gvisor_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerEngine]:
     """A private engine with the runtime runsc; network none of its own for kernels after 6.1."""
-    runsc, dockerd = shutil.which("runsc"), shutil.which("dockerd")
-    if runsc is None or dockerd is None or os.geteuid() != 0:
-        pytest.skip("needs runsc (apt-get install runsc), dockerd, and root to start it")
+    runsc, dockerd, unshare = map(shutil.which, ("runsc", "dockerd", "unshare"))
+    if runsc is None or dockerd is None or unshare is None or os.geteuid() != 0:
+        pytest.skip("needs runsc (apt-get install runsc), dockerd, unshare, and root to start it")
     folder = Path("/run") / f"piste-test-{secrets.token_hex(4)}"  # a socket's path is short
     folder.mkdir()
     runtime = {"path": runsc, "runtimeArgs": ["--network=none"]}
@@ -146,7 +146,10 @@ def gvisor_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerEn
     (folder / "daemon.json").write_text(json.dumps(config))
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [dockerd, "--config-file", str(folder / "daemon.json")], stdout=log, stderr=log
+            # a network namespace of its own: a second engine takes the first one's bridge away
+            [unshare, "--net", dockerd, "--config-file", str(folder / "daemon.json")],
+            stdout=log,
+            stderr=log,
         )
     try:
         yield answering(DockerEngine({"DOCKER_HOST": f"unix://{folder}/docker.sock"}), folder)
