@@ -101,15 +101,3 @@ def test_the_kit_says_what_to_do_when_nothing_is_built(tmp_path: Path) -> None:
     done = typed("make dry-run", tmp_path / "entry")
     assert done.returncode != 0
     assert "make save, or make build-offline" in done.stdout
-
-
-def test_docker_build_takes_the_dockerfile_where_its_base_is_at_hand(
-    tmp_path: Path,
-) -> None:
-    """The one path that needs the public base: checked where an engine has it already."""
-    if typed("docker image inspect python:3.12-slim", tmp_path).returncode != 0:
-        pytest.skip("needs the image python:3.12-slim at the engine (docker pull python:3.12-slim)")
-    assert typed("piste new entry --track recognition", tmp_path).returncode == 0
-    done = typed("make save", tmp_path / "entry")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert typed("make dry-run", tmp_path / "entry").returncode == 0
