@@ -35,6 +35,7 @@ from orchestrator.ports.sealing import (
     SealedFileChanged,
     WrongIdentity,
 )
+from tests.unit.light_identities import protect_lightly
 
 needs_age = pytest.mark.skipif(shutil.which("age") is None, reason="the age program is missing")
 
@@ -165,6 +166,8 @@ def test_a_protected_identity_opens_with_its_passphrase_only(alice: Person, tmp_
     path = tmp_path / "clips.agekey"
     path.write_bytes(protect_identity(alice.file, "correct horse"))
     path.chmod(0o600)
+    assert load_identities(path, lambda _: ["correct horse"])
+    path.write_bytes(protect_lightly(alice.file, "correct horse"))
     assert load_identities(path, lambda _: ["wrong", "correct horse"])
     with pytest.raises(WrongIdentity, match="passphrase"):
         load_identities(path, lambda _: ["wrong"])

@@ -15,11 +15,19 @@ import pytest
 
 from benchmarks.synthetic_ledger import team_registered
 from manifests.errors import MalformedDocument, PlatformFault
-from orchestrator.adapters.age_files import AgeKeyring, AgeSealer
+from orchestrator import wiring
+from orchestrator.adapters.age_files import (
+    AgeKeyring,
+    AgeSealer,
+    generate_identity,
+    protect_identity,
+)
 from orchestrator.adapters.passphrases import Passphrases, choose_passphrase, read_passphrase
+from orchestrator.core.seal_documents import any_of
 from orchestrator.key_wiring import SECRET_FILE_VARIABLE, new_passphrase, rotate
 from orchestrator.ports.sealing import Purpose, WrongIdentity
 from orchestrator.wiring import create_workspace, open_workspace
+from tests.unit.light_identities import protect_lightly
 
 SECRET = "correct horse"
 Answer = Callable[..., list[str]]
@@ -27,8 +35,11 @@ Answer = Callable[..., list[str]]
 
 @pytest.fixture(scope="module")
 def protected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace as `piste init` makes it, but its identities' passphrase is quick to try."""
     root = tmp_path_factory.mktemp("protected") / "w"
-    create_workspace(root, origin="example.org/piste", passphrase=SECRET)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wiring, "protect_identity", protect_lightly)
+        create_workspace(root, origin="example.org/piste", passphrase=SECRET)
     return root
 
 
@@ -238,11 +249,13 @@ def test_the_terminal_never_shows_what_is_entered(root: Path) -> None:
 @pytest.mark.skipif(
     not all(shutil.which(tool) for tool in ("age", "setsid")), reason="missing: age or setsid"
 )
-def test_stock_age_opens_with_the_protected_identity_file(root: Path, tmp_path: Path) -> None:
-    keyring = AgeKeyring(root / "keys")
-    (tmp_path / "x.age").write_bytes(AgeSealer().seal(b"en garde", keyring.plan(Purpose.CLIPS)))
-    identity, out = root / "keys/clips.agekey", tmp_path / "opened"
-    command = ["age", "-d", "-i", str(identity), "-o", str(out), str(tmp_path / "x.age")]
+def test_stock_age_opens_with_the_protected_identity_file(tmp_path: Path) -> None:
+    """With the work that the product puts into it, unlike the others here."""
+    plain, recipient = generate_identity()
+    identity, sealed, out = (tmp_path / name for name in ("clips.agekey", "x.age", "opened"))
+    identity.write_bytes(protect_identity(plain, SECRET))
+    sealed.write_bytes(AgeSealer().seal(b"en garde", any_of(recipient)))
+    command = ["age", "-d", "-i", str(identity), "-o", str(out), str(sealed)]
     code, shown = on_a_terminal(command, SECRET)
     assert code == 0, shown
     assert out.read_bytes() == b"en garde"
