@@ -46,7 +46,7 @@ from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
 from orchestrator.ports.store import NotAWorkspace
 from orchestrator.usecases.build_image import BuiltEntry, build_image
-from orchestrator.usecases.doctor import DoctorReport, Surgery, examine_host
+from orchestrator.usecases.doctor import DoctorReport, Examination, examine_host
 from orchestrator.usecases.host_gpus import HostGpus
 from orchestrator.usecases.initialise import Initialised, WorkspaceMakers, initialise
 from orchestrator.usecases.pick_up import pick_up
@@ -165,7 +165,7 @@ def examine(folder: Path, profiles: tuple[str, ...]) -> DoctorReport:
         store = open_workspace_files(folder)
     except NotAWorkspace:
         store = None
-    surgery = Surgery(
+    examination = Examination(
         engine=engine,
         host=LinuxHost(),
         gpus=_gpus(engine),
@@ -174,7 +174,7 @@ def examine(folder: Path, profiles: tuple[str, ...]) -> DoctorReport:
         folder=folder,
         store=store,
     )
-    return examine_host(surgery, tuple(load_profile(name) for name in profiles))
+    return examine_host(examination, tuple(load_profile(name) for name in profiles))
 
 
 def _gpus(engine: ContainerEngine) -> HostGpus:

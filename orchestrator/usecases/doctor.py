@@ -39,7 +39,7 @@ from sandbox_profiles.profile import SandboxProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surgery:
+class Examination:
     """What an examination needs; `store` is None where there is no workspace."""
 
     engine: ContainerEngine
@@ -72,20 +72,20 @@ class DoctorReport:
         )
 
 
-def examine_host(surgery: Surgery, profiles: tuple[SandboxProfile, ...]) -> DoctorReport:
+def examine_host(examination: Examination, profiles: tuple[SandboxProfile, ...]) -> DoctorReport:
     """Look at everything, whatever fails; an engine that does not answer is a finding too."""
-    clock = surgery.clock
+    clock = examination.clock
     wall_before, monotonic_before_s = clock.now(), clock.monotonic()
-    engine, found, trials, noswap = _examine_engine(surgery, profiles)
-    facts = surgery.host.facts()
+    engine, found, trials, noswap = _examine_engine(examination, profiles)
+    facts = examination.host.facts()
     readings = ClockReadings(
         wall_before=wall_before,
         wall_after=clock.now(),
         monotonic_before_s=monotonic_before_s,
         monotonic_after_s=clock.monotonic(),
     )
-    folder = surgery.folder.absolute()
-    found.append(disk_finding("workspace", str(folder), surgery.host.free_bytes(str(folder))))
+    folder = examination.folder.absolute()
+    found.append(disk_finding("workspace", str(folder), examination.host.free_bytes(str(folder))))
     found += clock_findings(readings, facts)
     found += host_findings(facts, noswap=noswap)
     order = list(Topic)
@@ -94,23 +94,25 @@ def examine_host(surgery: Surgery, profiles: tuple[SandboxProfile, ...]) -> Doct
 
 
 def _examine_engine(
-    surgery: Surgery, profiles: tuple[SandboxProfile, ...]
+    examination: Examination, profiles: tuple[SandboxProfile, ...]
 ) -> tuple[EngineDescription | None, list[HostFinding], tuple[ProfileTrial, ...], bool | None]:
     """Return the engine, findings, the profiles' trials, and whether volumes are kept off swap."""
     found: list[HostFinding] = []
     trials: list[ProfileTrial] = []
     try:
-        engine = surgery.engine.describe()
-        found += engine_findings(engine, now=surgery.clock.now())
-        free_bytes = surgery.host.free_bytes(engine.data_root)
+        engine = examination.engine.describe()
+        found += engine_findings(engine, now=examination.clock.now())
+        free_bytes = examination.host.free_bytes(engine.data_root)
         found.append(disk_finding("engine's data", engine.data_root, free_bytes))
-        found += _leftovers(surgery)
+        found += _leftovers(examination)
         trials.extend(
-            try_profile(surgery.engine, each, description=engine, new_run_id=surgery.new_run_id)
+            try_profile(
+                examination.engine, each, description=engine, new_run_id=examination.new_run_id
+            )
             for each in profiles
         )
-        found += _gpus(surgery.gpus)
-        noswap = _noswap(surgery, engine, profiles, found)
+        found += _gpus(examination.gpus)
+        noswap = _noswap(examination, engine, profiles, found)
     except EngineUnavailable as error:
         found.append(_lost(error))
         return None, found, tuple(trials), None
@@ -129,7 +131,7 @@ def _lost(error: EngineUnavailable) -> HostFinding:
 
 
 def _noswap(
-    surgery: Surgery,
+    examination: Examination,
     engine: EngineDescription,
     profiles: tuple[SandboxProfile, ...],
     found: list[HostFinding],
@@ -137,10 +139,10 @@ def _noswap(
     """Start the holder once; a host where it does not start can run nothing."""
     try:
         return mounts_without_swap(
-            surgery.engine,
+            examination.engine,
             profiles[0],
             platform=engine_platform(engine.architecture),
-            run_id=surgery.new_run_id(),
+            run_id=examination.new_run_id(),
         )
     except EngineUnavailable:
         raise
@@ -177,9 +179,9 @@ def _gpus(gpus: GpuInventory) -> Iterator[HostFinding]:
     yield judged(Topic.GPU, "inside a container", escape_untrusted("; ".join(names), 200))
 
 
-def _leftovers(surgery: Surgery) -> Iterator[HostFinding]:
-    parts = list_leftovers(surgery.engine)
-    store = surgery.store
+def _leftovers(examination: Examination) -> Iterator[HostFinding]:
+    parts = list_leftovers(examination.engine)
+    store = examination.store
     known = frozenset(store.intents()) if store is not None else frozenset()
     alive = frozenset(run for run in known if store is not None and store.is_run_alive(run))
     yield from leftover_findings(parts, alive=alive, abandoned=known - alive)

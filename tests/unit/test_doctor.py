@@ -20,11 +20,11 @@ from orchestrator.adapters.workspace_files import open_workspace
 from orchestrator.cli.doctor_view import doctor_document, doctor_view
 from orchestrator.core.gpu import GpuFacts, GpuKind, GpuRequest, parse_nvidia_smi
 from orchestrator.core.host_findings import HostFinding, Status, Topic
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.ports.engine import ContainerEngine, VolumeSpec
 from orchestrator.ports.gpus import NoGpus
 from orchestrator.ports.host import HostFacts
 from orchestrator.usecases import doctor_sandbox
-from orchestrator.usecases.doctor import DoctorReport, Surgery, examine_host
+from orchestrator.usecases.doctor import DoctorReport, Examination, examine_host
 from orchestrator.usecases.doctor_host import (
     GIB,
 )
@@ -101,9 +101,9 @@ def probes_answer(monkeypatch: pytest.MonkeyPatch) -> Probes:
     return answer
 
 
-def surgery(engine: ContainerEngine, **changes: object) -> Surgery:
+def examination(engine: ContainerEngine, **changes: object) -> Examination:
     numbers = iter(range(100))
-    made = Surgery(
+    made = Examination(
         engine=engine,
         host=Host(),
         gpus=NoGpus(),
@@ -111,12 +111,12 @@ def surgery(engine: ContainerEngine, **changes: object) -> Surgery:
         new_run_id=lambda: f"{next(numbers):016x}",
         folder=Path("/srv/piste"),
     )
-    return replace(made, **changes)  # type: ignore[arg-type]  # fields of Surgery
+    return replace(made, **changes)  # type: ignore[arg-type]  # fields of Examination
 
 
 def examined(engine: ContainerEngine, *profiles: str, **changes: object) -> DoctorReport:
     loaded = tuple(load_profile(name) for name in profiles or ("certified", "strict", "gvisor"))
-    return examine_host(surgery(engine, **changes), loaded)
+    return examine_host(examination(engine, **changes), loaded)
 
 
 def shown(report: DoctorReport, first: str = "certified") -> str:
@@ -255,6 +255,21 @@ def test_live_and_abandoned_runs_of_the_workspace_are_known(
     with store.lock_run(live):
         report = examined(simulator, "certified", store=store, folder=workspace_root)
     assert named(report.findings, "runs that died").seen == dead
+
+
+def test_parts_that_no_run_here_owns_are_named_with_the_way_to_remove_them(
+    simulator: EngineSimulator, probes_answer: Probes
+) -> None:
+    name = f"piste-{'d' * 16}-input"
+    simulator.create_volume(
+        VolumeSpec(name=name, size_bytes=4096, inodes=4, uid=0, gid=0, mode=0o700)
+    )
+    report = examined(simulator, "certified")
+    found = named(report.findings, "parts of other runs")
+    assert (found.status, found.seen) == (Status.WARN, "d" * 16)
+    assert name in (found.remedy or "")
+    assert report.may_run("certified")
+    assert simulator.list_volumes("piste-") == (name,), "doctor repairs nothing"
 
 
 def test_the_document_holds_every_profile_s_rows_and_the_verdicts(
