@@ -17,20 +17,25 @@ fi
 # shellcheck disable=SC2086
 if [ -n "$missing" ]; then setup/packages.sh $missing; fi
 if answers; then exit 0; fi
-if [ "$(id -u)" != 0 ]; then
-    echo "no Docker engine answers ${USER:-you} at ${DOCKER_HOST:-/var/run/docker.sock}. Start one (sudo systemctl start docker)," \
-        "join the docker group (sudo usermod -aG docker \$USER, then log in anew), or run this as root." >&2
-    exit 1
-fi
 if [ -n "${DOCKER_HOST:-}" ]; then
     echo "no Docker engine answers at DOCKER_HOST=$DOCKER_HOST. Start it, or unset DOCKER_HOST, then run this again." >&2
+    exit 1
+fi
+if [ -S /var/run/docker.sock ] && [ ! -w /var/run/docker.sock ]; then
+    echo "you may not use the Docker engine. Run this as root, or join its group (sudo usermod -aG docker \$USER), log in anew," \
+        "then run this again." >&2
+    exit 1
+fi
+if [ "$(id -u)" != 0 ]; then
+    echo "no Docker engine answers. Start it (sudo systemctl start docker), then run this again, or run this as root." >&2
     exit 1
 fi
 
 runs_already() { [ "$(cat "/proc/$(cat "$pid_file" 2>/dev/null)/comm" 2>/dev/null)" = dockerd ]; }
 start_dockerd() {
-    if ! mountpoint -q /sys/fs/cgroup/memory && [ ! -f /sys/fs/cgroup/cgroup.controllers ] && ! lacks cgroupfs-mount; then
-        cgroupfs-mount || true
+    if ! mountpoint -q /sys/fs/cgroup/memory && [ ! -f /sys/fs/cgroup/cgroup.controllers ]; then
+        if lacks cgroupfs-mount; then setup/packages.sh cgroupfs-mount; fi
+        cgroupfs-mount
     fi
     rm -f "$pid_file" # of an engine that is no more: its number may be another process's by now
     nohup setsid dockerd >"$log" 2>&1 </dev/null &

@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-python3}
 "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || {
-    found=$("$PYTHON" -V 2>/dev/null || echo nothing)
+    found=$("$PYTHON" -V 2>/dev/null || echo "not there")
     echo "piste needs Python 3.11 or newer; $PYTHON is $found. Install one, or name it: make demo PYTHON=/path/to/python3.11" >&2
     exit 1
 }
