@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 
 _LEADING = re.compile(r"v?(\d{1,9}(?:\.\d{1,9}){0,5})")
 
@@ -14,6 +15,10 @@ def version_numbers(text: str) -> tuple[int, ...]:
 
 
 def is_older(found: str, minimum: str) -> bool:
-    """Tell whether version `found` is older than `minimum`; one that cannot be read is."""
-    numbers = version_numbers(found)
-    return not numbers or numbers < version_numbers(minimum)
+    """Tell whether version `found` is older than `minimum`; one that cannot be read is.
+
+    Numbers that are not written count as 0: 28.5 is 28.5.0.
+    """
+    numbers, needed = version_numbers(found), version_numbers(minimum)
+    pairs = zip_longest(numbers, needed, fillvalue=0)
+    return not numbers or next((a < b for a, b in pairs if a != b), False)
