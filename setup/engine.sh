@@ -16,6 +16,9 @@ if [ "${1:-}" = tools ]; then
 fi
 # shellcheck disable=SC2086
 if [ -n "$missing" ]; then setup/packages.sh $missing; fi
+if [ "${1:-}" = tools ] && lacks runsc; then
+    setup/packages.sh runsc || echo "runsc is not to be had here: the gVisor tests will be skipped" >&2
+fi
 if answers; then exit 0; fi
 if [ -n "${DOCKER_HOST:-}" ]; then
     echo "no Docker engine answers at DOCKER_HOST=$DOCKER_HOST. Start it, or unset DOCKER_HOST, then run this again." >&2
