@@ -45,7 +45,7 @@ from orchestrator.core.verification.cards import SCORES
 from orchestrator.core.verification.findings import Findings, Result
 from orchestrator.core.verification.identities import STANDARD_FILES
 from orchestrator.core.verification.kinds import EvidenceKind
-from orchestrator.core.verification.log import LogFacts, check_log
+from orchestrator.core.verification.log import LogFacts, check_log, history_in
 from orchestrator.core.verification.seal import PUBLIC_FILES
 from orchestrator.core.verification.tiles import log_tiles
 from orchestrator.ports.evidence_tree import StagedTar
@@ -198,7 +198,7 @@ def _run_files(
     run_id: str, facts: LogFacts, store: WorkspaceStore, *, private: bool
 ) -> Iterator[str]:
     folder = f"{RUNS_FOLDER}/{run_id}"
-    history = facts.history_of(run_id)
+    history = history_in(facts.statements_of(run_id))
     kept = {PREDICTIONS} if history is None else set[str]()
     if history is not None and history.finished is not None:
         kept = set(history.finished.files) | {PREDICTIONS}

@@ -25,7 +25,7 @@ from orchestrator.core.verification.identities import (
 )
 from orchestrator.core.verification.labels import Exam, check_rescoring
 from orchestrator.core.verification.listing import check_listing
-from orchestrator.core.verification.log import LogFacts
+from orchestrator.core.verification.log import LogFacts, history_in
 from orchestrator.core.verification.signatures import (
     check_envelope,
     check_sums_signature,
@@ -62,7 +62,7 @@ def verify_run(
 ) -> None:
     """Carry out checks 18 to 26 for one run that the log knows."""
     statements = log.statements_of(run_id)
-    history = log.history_of(run_id)
+    history = history_in(statements)
     own = run.without(SCORES)
     listed = check_listing(findings, own)
     key = check_sums_signature(findings, own, role="run", published=_keys(log, "run", statements))

@@ -7,7 +7,7 @@ when the run's folder is checked: so memory grows with the log's bytes and not w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from manifests.dsse import parse_envelope
@@ -107,13 +107,6 @@ class LogFacts:
             for envelope in self._leaves.get(run_id, ())
         )
 
-    def history_of(self, run_id: str) -> RunHistory | None:
-        """Return the run's history, or None for a submission or an unknown run."""
-        statements = self.statements_of(run_id)
-        if not any(isinstance(statement, RunReserved) for statement in statements):
-            return None
-        return run_history(statements)
-
     def run_number(self, history: RunHistory, *, at: int) -> int | None:
         """Return k of the team's k-th counting run as the first `at` + 1 statements tell it."""
         starts = self._starts[history.reserved.edition, history.reserved.team]
@@ -124,6 +117,12 @@ class LogFacts:
         ]
         run_id = history.reserved.run_id
         return counting.index(run_id) + 1 if run_id in counting else None
+
+
+def history_in(statements: Sequence[Statement]) -> RunHistory | None:
+    """Return the history that a run's statements tell, or None for a submission."""
+    reserved = any(isinstance(statement, RunReserved) for statement in statements)
+    return run_history(statements) if reserved else None
 
 
 def check_log(
