@@ -115,8 +115,10 @@ class _DryRun:
         ) as held:
             identity = held.identity
             watcher = Watcher(self.engine, self.tools.windows, self.tools.display)
-            first = self._stage(image, identity, watcher=watcher, suffix="")
-            watched = watcher.finish()
+            try:
+                first = self._stage(image, identity, watcher=watcher, suffix="")
+            finally:
+                watched = watcher.finish()
             differing = self._repeat(image, identity, first)
             seen = observation_of(
                 first, self.request.exam, self.request.profile, watched=watched, differing=differing

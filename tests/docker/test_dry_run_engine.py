@@ -16,9 +16,16 @@ import pytest
 from orchestrator import wiring
 from orchestrator.adapters.docker_engine import DockerEngine
 from orchestrator.adapters.python_image import BuiltImage
+from orchestrator.core.elf import Architecture, ProbeCall, syscall_probe_elf
+from orchestrator.core.image_archive import (
+    ImageSettings,
+    TarEntry,
+    config_document,
+    layer_from_entries,
+)
 from orchestrator.usecases.sandbox_parts import list_leftovers
 from tests.docker.clumsy_images import CLUMSY, PRELUDE, ClumsyImage
-from tests.docker.conftest import Build
+from tests.docker.conftest import Build, LocalRegistry, SmallImage
 from tests.docker.hostile_images import SMALL_PROFILE
 
 pytestmark = pytest.mark.docker
@@ -203,3 +210,25 @@ def test_a_malformed_archive_ends_with_2_and_one_line(
     assert code == 2
     assert document["error"]["kind"] == "MalformedDocument"
     assert len(said.strip().splitlines()) == 1
+
+
+def test_a_tag_is_resolved_to_a_digest_and_shown(
+    engine: DockerEngine, registry: LocalRegistry, clips: Path, profile: Path
+) -> None:
+    ends_at_once = syscall_probe_elf(Architecture.AMD64, (ProbeCall(syscall="getuid"),))
+    layer = layer_from_entries([TarEntry(path="/run", data=ends_at_once, mode=0o755)])
+    settings = ImageSettings(entrypoint=("/run",), labels={"test": registry.repository})
+    image = SmallImage(config=config_document(settings, [layer.diff_id]), layers=(layer,))
+    digest = registry.push_image(image, tag="v1")
+    done = subprocess.run(
+        arguments(f"{registry.name}:v1", clips, profile),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"{registry.name}:v1 is {registry.name}@{digest}" in done.stderr.replace("\n", " ")
+    assert "no-predictions (output-empty)" in done.stdout
+    assert engine.inspect_image(image.image_id) is None
