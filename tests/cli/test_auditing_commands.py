@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,8 @@ from benchmarks.synthetic_evidence import (
     shared_bundle,
     shared_story,
 )
+from orchestrator.cli.main import main
 from orchestrator.core.verification.catalogue import Check
-
-PISTE = str(Path(sys.executable).with_name("piste"))
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +35,38 @@ def bundle() -> Path:
     return shared_bundle()
 
 
-def piste(*words: object) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "COLUMNS": "200"}
-    return subprocess.run(
-        [PISTE, *map(str, words)], capture_output=True, text=True, check=False, env=environment
-    )
+Done = subprocess.CompletedProcess[str]
+Piste = Callable[..., Done]
 
 
-def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+@pytest.fixture
+def piste(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Iterator[Piste]:
+    """Run the command line in this process: a new one would import everything again."""
+    handlers = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)}
+
+    def run(*words: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["piste", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        code = ended.value.code
+        shown = capfdbinary.readouterr()
+        return Done(
+            words, code if isinstance(code, int) else 0, shown.out.decode(), shown.err.decode()
+        )
+
+    yield run
+    for name, handler in handlers.items():
+        signal.signal(name, handler)
+
+
+def document(done: Done) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def test_a_bundle_that_holds_exits_0_and_shows_every_number(bundle: Path) -> None:
+def test_a_bundle_that_holds_exits_0_and_shows_every_number(piste: Piste, bundle: Path) -> None:
     done = piste("verify", bundle)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("\nholds\n")
@@ -56,7 +75,7 @@ def test_a_bundle_that_holds_exits_0_and_shows_every_number(bundle: Path) -> Non
         assert check.compares in done.stdout
 
 
-def test_json_lists_each_check_with_its_result(bundle: Path, story: Scenario) -> None:
+def test_json_lists_each_check_with_its_result(piste: Piste, bundle: Path, story: Scenario) -> None:
     for path, kind in ((bundle, "bundle"), (story.root, "workspace")):
         found = document(piste("verify", path, "--json"))
         assert found["holds"] is True
@@ -65,7 +84,9 @@ def test_json_lists_each_check_with_its_result(bundle: Path, story: Scenario) ->
         assert {one["result"] for one in found["checks"]} == {"pass", "skipped"}
 
 
-def test_a_false_claim_exits_1_and_names_the_check(bundle: Path, tmp_path: Path) -> None:
+def test_a_false_claim_exits_1_and_names_the_check(
+    piste: Piste, bundle: Path, tmp_path: Path
+) -> None:
     data = bundle.read_bytes()
     path = tmp_path / "changed.tar"
     path.write_bytes(flipped(data, data.index(b'"macro_f1"')))
@@ -79,7 +100,7 @@ def test_a_false_claim_exits_1_and_names_the_check(bundle: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "absent", "."])
-def test_what_is_no_evidence_exits_2(name: str, tmp_path: Path) -> None:
+def test_what_is_no_evidence_exits_2(piste: Piste, name: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_bytes(b"hello\n")
     done = piste("verify", tmp_path / name)
     assert done.returncode == 2
@@ -88,7 +109,7 @@ def test_what_is_no_evidence_exits_2(name: str, tmp_path: Path) -> None:
 
 
 def test_labels_checkpoint_key_and_origin_are_taken_from_files(
-    bundle: Path, story: Scenario, tmp_path: Path
+    piste: Piste, bundle: Path, story: Scenario, tmp_path: Path
 ) -> None:
     (tmp_path / "labels.jsonl").write_bytes(salted_labels(story))
     (tmp_path / "kept").write_bytes(story.open().ledger.checkpoint())
@@ -103,13 +124,17 @@ def test_labels_checkpoint_key_and_origin_are_taken_from_files(
     assert other.returncode == 1
 
 
-def test_a_malformed_file_of_the_auditor_exits_2(bundle: Path, tmp_path: Path) -> None:
+def test_a_malformed_file_of_the_auditor_exits_2(
+    piste: Piste, bundle: Path, tmp_path: Path
+) -> None:
     (tmp_path / "odd").write_bytes(b"odd\n")
     assert piste("verify", bundle, "--checkpoint", tmp_path / "odd").returncode == 2
     assert piste("verify", bundle, "--key", tmp_path / "odd").returncode == 2
 
 
-def test_export_writes_what_verify_accepts(story: Scenario, bundle: Path, tmp_path: Path) -> None:
+def test_export_writes_what_verify_accepts(
+    piste: Piste, story: Scenario, bundle: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "bundle.tar"
     done = piste("export", EDITION, "-o", path, "-w", story.root, "--json")
     assert done.returncode == 0, done.stderr
@@ -120,7 +145,9 @@ def test_export_writes_what_verify_accepts(story: Scenario, bundle: Path, tmp_pa
     assert "never replaces" in again.stderr
 
 
-def test_export_of_a_run_takes_all_its_options(story: Scenario, tmp_path: Path) -> None:
+def test_export_of_a_run_takes_all_its_options(
+    piste: Piste, story: Scenario, tmp_path: Path
+) -> None:
     path = tmp_path / "run.tar"
     words = ("export", story.runs["first"], "-o", path, "-w", story.root)
     done = piste(*words, "--bagit", "--private", "--log")
@@ -128,7 +155,7 @@ def test_export_of_a_run_takes_all_its_options(story: Scenario, tmp_path: Path) 
     assert piste("verify", path).returncode == 0
 
 
-def test_export_says_what_it_does_not_know(story: Scenario, tmp_path: Path) -> None:
+def test_export_says_what_it_does_not_know(piste: Piste, story: Scenario, tmp_path: Path) -> None:
     done = piste("export", "nothing-2026", "-o", tmp_path / "x.tar", "-w", story.root)
     assert done.returncode == 3
     assert "neither a run nor an edition" in done.stderr
