@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -246,14 +247,14 @@ def _notes(report: DryRunReport) -> Iterator[Text]:
         yield Text(f"no score card: {report.unscored}", style="dim")
 
 
-def _findings(findings: tuple[Finding, ...], *, failed: bool) -> Iterator[Text]:
+def _findings(findings: tuple[Finding, ...], *, failed: bool) -> Iterator[RenderableType]:
     for number, finding in enumerate(findings):
         head = "bold red" if failed and number == 0 else "yellow"
         text = Text.assemble((f"{finding.cause.value}: ", head), _SURE[finding.certainty])
-        text.append(finding.fact)
+        yield text.append(finding.fact)
         for detail in finding.details:
-            text.append(f"\n    {detail}", style="dim")
-        yield text.append(f"\n  → {finding.remedy}")
+            yield Padding(Text(detail, style="dim"), (0, 0, 0, 4), expand=False)
+        yield Padding(Text(f"→ {finding.remedy}"), (0, 0, 0, 2), expand=False)
 
 
 def result_console() -> Console:

@@ -43,6 +43,9 @@ from orchestrator.usecases.sandbox_watch import Watch
 _LOOK_S: Final = 0.5
 """How often progress is told and use is measured."""
 
+_FIRST_LOOK_S: Final = 0.1
+"""When it is measured first: a short run would end unmeasured."""
+
 _KILL_S: Final = 15.0
 """How long a killed container may take to be gone."""
 
@@ -144,7 +147,8 @@ class _Execution:
         deadline_s = float(self.request.profile.deadline_s)
         while (elapsed := self.clock.monotonic() - begin) < deadline_s:
             self.reporter.progress(Step.RUN, elapsed, deadline_s, "s")
-            if self.engine.wait_for_exit(container, min(_LOOK_S, deadline_s - elapsed)):
+            pause_s = min(_LOOK_S, max(_FIRST_LOOK_S, elapsed), deadline_s - elapsed)
+            if self.engine.wait_for_exit(container, pause_s):
                 return True
             self._measure(container)
         return False
