@@ -52,9 +52,8 @@ def piste(
             main()
         code = ended.value.code
         shown = capfdbinary.readouterr()
-        return Done(
-            words, code if isinstance(code, int) else 0, shown.out.decode(), shown.err.decode()
-        )
+        status = code if isinstance(code, int) else 0
+        return Done(list(map(str, words)), status, shown.out.decode(), shown.err.decode())
 
     yield run
     for name, handler in handlers.items():
