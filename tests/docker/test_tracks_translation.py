@@ -18,10 +18,12 @@ from orchestrator.core.replay_comparison import Agreement
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.usecases.certify import CertifiedRun
 from orchestrator.usecases.replay import replay
+from orchestrator.usecases.run_host import RunHost
 from tests.docker.certify_fixtures import Organizer, clip_mark, piste
 from tests.docker.track_editions import (
     CLIPS,
     baseline_archive,
+    quick_host,
     seal_edition,
     write_edition,
 )
@@ -66,6 +68,7 @@ class Exam:
     """A sealed translation edition, and an entrant's image that writes poses."""
 
     organizer: Organizer
+    host: RunHost
     entrant: BuiltImage
 
 
@@ -81,14 +84,14 @@ def exam(
         "translation", root / "entrant.tar", cache=image_cache, around=WRITES_POSES
     )
     organizer = Organizer(root=workspace, engine=warm_engine, mark=clip_mark(root / "sample"))
-    return Exam(organizer, entrant)
+    return Exam(organizer, quick_host(organizer), entrant)
 
 
 @pytest.fixture(scope="module")
 def run(exam: Exam) -> CertifiedRun:
     """Certify the translator once."""
     team = exam.organizer.new_team()
-    done = exam.organizer.certify(exam.entrant.path, team=team, edition=EDITION)
+    done = exam.organizer.certify(exam.entrant.path, team=team, edition=EDITION, host=exam.host)
     assert done.record.outcome is Outcome.COMPLETED, done.record.diagnostics
     return done
 
@@ -162,7 +165,7 @@ def test_the_run_leaves_nothing_of_itself_at_the_engine(exam: Exam, run: Certifi
 def test_a_replay_compares_the_poses_too(exam: Exam, run: CertifiedRun) -> None:
     found = replay(
         exam.organizer.workspace,
-        exam.organizer.host(),
+        exam.host,
         run.record.run_id,
         str(exam.entrant.path),
         SilentReporter(),
@@ -184,11 +187,11 @@ def test_a_replay_with_other_poses_does_not_hold(
         around=WRITES_OTHER_POSES_EACH_TIME,
     ).path
     team = exam.organizer.new_team()
-    done = exam.organizer.certify(archive, team=team, edition=EDITION)
+    done = exam.organizer.certify(archive, team=team, edition=EDITION, host=exam.host)
     assert done.record.outcome is Outcome.COMPLETED
     found = replay(
         exam.organizer.workspace,
-        exam.organizer.host(),
+        exam.host,
         done.record.run_id,
         str(archive),
         SilentReporter(),
@@ -206,7 +209,7 @@ def test_a_broken_pose_makes_the_predictions_invalid_and_spends_the_run(
         "translation", tmp_path / "broken.tar", cache=image_cache, around=WRITES_A_BROKEN_POSE
     )
     team = exam.organizer.new_team()
-    done = exam.organizer.certify(broken.path, team=team, edition=EDITION)
+    done = exam.organizer.certify(broken.path, team=team, edition=EDITION, host=exam.host)
     assert done.record.outcome is Outcome.INVALID_PREDICTIONS
     assert Diagnostic.PREDICTIONS_FORMAT in done.record.diagnostics
     assert (done.quota.used, done.quota.voided) == (1, 0)
@@ -225,7 +228,9 @@ def test_an_edition_with_a_checkpoint_that_is_not_there_keeps_the_run_unscored(
     )
     seal_edition(exam.organizer.root, file)
     team = exam.organizer.new_team()
-    done = exam.organizer.certify(exam.entrant.path, team=team, edition=BLEURT_EDITION)
+    done = exam.organizer.certify(
+        exam.entrant.path, team=team, edition=BLEURT_EDITION, host=exam.host
+    )
     assert done.record.outcome is Outcome.COMPLETED
     assert done.card is None
     assert (done.quota.used, done.quota.voided) == (1, 0)

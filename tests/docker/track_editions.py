@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import tarfile
 import uuid
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +21,10 @@ from orchestrator import wiring
 from orchestrator.adapters.python_image import BuiltImage, build_python_image, python_program
 from orchestrator.core.image_archive import ImageSettings, TarEntry
 from orchestrator.ports.reporter import SilentReporter
+from orchestrator.usecases.run_host import RunHost
 from orchestrator.usecases.train_baselines import PROGRAM_OF_TRACK, train_baseline
 from sandbox_profiles.profile import SandboxProfile
+from tests.docker.certify_fixtures import Organizer
 from tests.docker.hostile_images import SMALL_PROFILE
 
 if TYPE_CHECKING:
@@ -28,7 +32,6 @@ if TYPE_CHECKING:
 
 TRAINING_CLIPS = 120
 CLIPS = 8
-SEED = 200
 
 
 def write_edition(
@@ -40,9 +43,13 @@ def write_edition(
     profile: SandboxProfile = SMALL_PROFILE,
     extra: str = "",
 ) -> Path:
-    """Write a sample edition of a track under a small profile; return its edition.yaml."""
+    """Write a sample edition of a track under a small profile; return its edition.yaml.
+
+    Every call draws other clips: tests that run beside this one look for theirs on the disk.
+    """
+    seed = int.from_bytes(os.urandom(4), "big")
     wiring.make_sample(
-        folder, track=track, clips=CLIPS, seed=SEED, edition=edition, consumer=consumer
+        folder, track=track, clips=CLIPS, seed=seed, edition=edition, consumer=consumer
     )
     (folder / "profile.yaml").write_text(json.dumps(profile.model_dump(mode="json")))
     file = folder / "edition.yaml"
@@ -54,6 +61,19 @@ def write_edition(
 def seal_edition(root: Path, file: Path) -> None:
     """Seal a written edition in the workspace at `root`."""
     wiring.seal(wiring.open_workspace(root), file, SilentReporter())
+
+
+def quick_host(organizer: Organizer) -> RunHost:
+    """Return this machine as a host that tests each profile once, not before every run."""
+    made = organizer.host()
+    passed: set[str] = set()
+
+    def once(profile: SandboxProfile) -> None:
+        if profile.sha256() not in passed:
+            made.self_test(profile)
+            passed.add(profile.sha256())
+
+    return replace(made, self_test=once)
 
 
 def baseline_archive(
