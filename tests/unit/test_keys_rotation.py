@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from benchmarks.synthetic_ledger import (
 from manifests.dsse import parse_envelope
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.statements import KeyRole, KeyRotated
+from orchestrator.adapters import key_files, ledger_append, ledger_sql, signing_keys
 from orchestrator.adapters.key_files import KeyFolder
 from orchestrator.adapters.signing_keys import create_key_file, next_key_path
 from orchestrator.core.log_audit import audit_log
@@ -25,6 +25,7 @@ from orchestrator.key_wiring import KEYS_LOCK, rotate
 from orchestrator.ports.ledger import Ledger
 from orchestrator.usecases.show_keys import show_keys
 from orchestrator.wiring import create_workspace, open_workspace
+from tests.unit.killed_processes import die_after, die_before, exit_code
 
 ROLES: tuple[KeyRole, ...] = ("run", "scorer", "log")
 PRIVATE = ["log.pem", "run.pem", "scorer.pem"]
@@ -98,34 +99,24 @@ def test_the_table_says_since_when_each_key_signs_and_which_are_here(root: Path)
     ]
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from orchestrator.adapters import key_files, ledger_append, ledger_sql, signing_keys
-from orchestrator.key_wiring import rotate
+def rotate_and_die(root: Path, role: KeyRole, point: str) -> None:
+    match point:
+        case "half a key":
+            die_after(signing_keys, "_write_key")
+        case "key linked":
+            die_after(Path, "hardlink_to")
+        case "key prepared":
+            die_before(ledger_append.LedgerAppend, "append")
+        case "statement signed":
+            die_before(ledger_sql.SqlTransaction, "write")
+        case "statement written, not committed":
+            die_after(ledger_sql.SqlTransaction, "write")
+        case "statement logged":
+            die_before(key_files, "promote_next_key")
+        case "key installed":
+            die_after(key_files, "promote_next_key")
+    rotate(root, role, reason="killed")
 
-root, role, point = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-
-def die(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def after(owner, name):
-    real = getattr(owner, name)
-    def wrapped(*arguments, **options):
-        real(*arguments, **options)
-        die()
-    setattr(owner, name, wrapped)
-
-match point:
-    case "half a key": after(signing_keys, "_write_key")
-    case "key linked": after(Path, "hardlink_to")
-    case "key prepared": ledger_append.LedgerAppend.append = die
-    case "statement signed": ledger_sql.SqlTransaction.write = die
-    case "statement written, not committed": after(ledger_sql.SqlTransaction, "write")
-    case "statement logged": key_files.promote_next_key = die
-    case "key installed": after(key_files, "promote_next_key")
-rotate(root, role, reason="killed")
-"""
 
 BEFORE = [
     "half a key",
@@ -143,8 +134,7 @@ def test_a_kill_between_any_two_steps_leaves_a_ledger_that_works(
     root: Path, role: KeyRole, point: str
 ) -> None:
     before = open_workspace(root).signing.signer(role).public_key
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(root), role, point], check=False)
-    assert killed.returncode == -9
+    assert exit_code(rotate_and_die, root, role, point) == -signal.SIGKILL
     workspace = open_workspace(root)
     after = workspace.signing.signer(role).public_key
     assert (after == before) == (point in BEFORE)

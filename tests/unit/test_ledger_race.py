@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import signal
@@ -33,9 +32,8 @@ from orchestrator.core.log_audit import LogAudit, audit_log
 from orchestrator.core.merkle import Node
 from orchestrator.core.quota import decide_reservation, quota_state
 from orchestrator.core.run_states import RunState
+from tests.unit.killed_processes import PROCESSES
 
-PROCESSES = multiprocessing.get_context("forkserver")  # imports once, then forks without threads
-PROCESSES.set_forkserver_preload([__name__])
 RACERS = 20
 RUN = "00000000000000aa"
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from manifests.statements import EditionSealed
+from orchestrator.adapters.age_files import AgeKeyring
 from orchestrator.adapters.epee_folder import EditionFile
+from orchestrator.adapters.staged_editions import StagedFolder
+from orchestrator.adapters.stored_ledger import StoredLedger
 from orchestrator.usecases.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.sealed_check import check_sealed_set
 from orchestrator.usecases.sealed_editions import load_sealed_edition
 from orchestrator.usecases.settle_editions import settle_abandoned
+from tests.unit.conftest import tools_of
+from tests.unit.killed_processes import die, die_after, die_before, exit_code
 
 ContentsOf = Callable[[Path], dict[str, bytes]]
 EDITION = "editions/sample-2026"
@@ -26,48 +29,32 @@ def names_in(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
 
-KILLED_SEAL = """
-import os, pathlib, signal, sys
-sys.path.insert(0, sys.argv[4])
-from orchestrator.adapters import stored_ledger
-from orchestrator.adapters.age_files import AgeKeyring
-from orchestrator.adapters.epee_folder import EditionFile
-from orchestrator.adapters.staged_editions import StagedFolder
-from orchestrator.usecases.seal_edition import seal_edition
-import importlib.util
-spec = importlib.util.spec_from_file_location("fixtures", sys.argv[5])
-fixtures = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(fixtures)
-
-root, source, point = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
-def die(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
-def before(owner, name):
-    setattr(owner, name, die)
-def after(owner, name):
-    real = getattr(owner, name)
-    def wrapped(*arguments, **options):
-        real(*arguments, **options)
-        die()
-    setattr(owner, name, wrapped)
-def at_file(wanted):
+def die_within(wanted: str) -> None:
+    """Die with half of one staged file written."""
     real = StagedFolder.add
-    def add(self, name, *parts):
+
+    def add(self: StagedFolder, name: str, *parts: bytes) -> None:
         if name == wanted:
             data = b"".join(parts)
-            (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (self._folder / name).write_bytes(data[: len(data) // 2])
+            real(self, name, data[: len(data) // 2])
             die()
         real(self, name, *parts)
-    StagedFolder.add = add
-where, _, what = point.partition(" ")
-if where == "within":
-    at_file(what)
-else:
-    owner = {"decide": stored_ledger.StoredLedger}.get(what, StagedFolder)
-    {"before": before, "after": after}[where](owner, what)
-seal_edition(EditionFile(source), fixtures.tools_of(root, AgeKeyring(root / "keys")))
-"""
+
+    setattr(StagedFolder, "add", add)  # noqa: B010 - a method is not assigned to otherwise
+
+
+def seal_and_die(root: Path, source: Path, point: str) -> None:
+    where, _, what = point.partition(" ")
+    owner = StoredLedger if what == "decide" else StagedFolder
+    match where:
+        case "within":
+            die_within(what)
+        case "before":
+            die_before(owner, what)
+        case "after":
+            die_after(owner, what)
+    seal_edition(EditionFile(source), tools_of(root, AgeKeyring(root / "keys")))
+
 
 UNDECIDED = (
     "within edition.yaml",
@@ -83,11 +70,8 @@ DECIDED = ("after decide", "before publish", "after publish")
 
 
 def kill_seal(sealing: SealingTools, sample: EditionFile, point: str) -> None:
-    here = Path(__file__)
-    arguments = [str(sealing.store.root), sample.place, point, str(here.parents[2])]
-    command = [sys.executable, "-c", KILLED_SEAL, *arguments, str(here.with_name("conftest.py"))]
-    done = subprocess.run(command, check=False, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    code = exit_code(seal_and_die, sealing.store.root, Path(sample.place), point)
+    assert code == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("point", UNDECIDED)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
+from orchestrator import wiring
 from orchestrator.adapters.new_workspace import STAGING
 from orchestrator.adapters.workspace_files import WorkspaceFiles, open_workspace
 from orchestrator.ports.store import FileAbsent, NotAWorkspace
 from orchestrator.usecases.initialise import WorkspaceMakers, initialise
+from tests.unit.killed_processes import die, exit_code
 
 RUN = "0123456789abcdef"
 
@@ -225,37 +230,21 @@ def test_an_init_that_fails_leaves_nothing(
     assert not (tmp_path / "new" / "workspace").exists()
 
 
-KILLED_INIT = """
-import os, pathlib, signal, sys
-from datetime import UTC, datetime
-from orchestrator.adapters.age_files import generate_identity
-from orchestrator.adapters.ledger_sql import create_sql_ledger
-from orchestrator.adapters.new_workspace import stage_workspace
-from orchestrator.adapters.signing_keys import create_signing_keys
-from orchestrator.usecases.initialise import WorkspaceMakers, initialise
+def init_and_die(root: Path, at: int) -> None:
+    """Die at the `at`-th time that something is renamed, removed or flushed."""
+    calls = itertools.count(1)
 
-class Clock:
-    def now(self): return datetime(2026, 3, 1, tzinfo=UTC)
+    def counting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: object, **options: object) -> object:
+            if next(calls) == at:
+                die()
+            return function(*arguments, **options)
 
-root, at = pathlib.Path(sys.argv[1]), int(sys.argv[2])
-calls = 0
-def counting(function):
-    def called(*arguments, **options):
-        global calls
-        calls += 1
-        if calls == at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments, **options)
-    return called
-pathlib.Path.rename = counting(pathlib.Path.rename)
-pathlib.Path.rmdir = counting(pathlib.Path.rmdir)
-os.fsync = counting(os.fsync)
-initialise(root, origin="example.org/x", make=WorkspaceMakers(
-    stage=stage_workspace, create_signing_keys=create_signing_keys,
-    create_ledger=lambda folder, created, keys: create_sql_ledger(
-        folder / "ledger.sqlite", created, keys=keys),
-    generate_identity=generate_identity, clock=Clock()))
-"""
+        return called
+
+    for owner, name in ((Path, "rename"), (Path, "rmdir"), (os, "fsync")):
+        setattr(owner, name, counting(getattr(owner, name)))
+    wiring.create_workspace(root, origin="example.org/x")
 
 
 @pytest.mark.parametrize("at", [1, 6, 12, 20, 21, 22, 23, 25, 28, 29, 30])
@@ -263,8 +252,7 @@ def test_an_init_that_was_killed_is_completed_by_the_next(
     tmp_path: Path, workspace_makers: WorkspaceMakers, at: int
 ) -> None:
     root = tmp_path / "workspace"
-    command = [sys.executable, "-c", KILLED_INIT, str(root), str(at)]
-    killed = subprocess.run(command, check=False).returncode
+    killed = exit_code(init_and_die, root, at)
     assert killed in {0, -signal.SIGKILL}
     with contextlib.suppress(RefusedByPolicy):  # the kill came after the last step
         initialise(root, origin="example.org/x", make=workspace_makers)
