@@ -189,10 +189,10 @@ def measure_memory(work: Path) -> list[dict[str, Any]]:
     """Run what could fill the orchestrator's memory: its output, then its input."""
     root = work / "workspace"
     hostile = "of hostile predictions"
-    refused, invalid = hostile_archive(work, 100), hostile_archive(work, 60)
+    refused, invalid = hostile_archive(work, 100), hostile_archive(work, 67)
     rows = [
         peak_row(f"100 MB {hostile}", root, refused, Outcome.OUTPUT_LIMIT, team=3),
-        peak_row(f"60 MB {hostile}, all read", root, invalid, Outcome.INVALID_PREDICTIONS, team=3),
+        peak_row(f"67 MB {hostile}, all read", root, invalid, Outcome.INVALID_PREDICTIONS, team=3),
     ]
     large = work / "large"
     write_edition(large, LARGE_FRAMES)

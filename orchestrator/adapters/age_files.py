@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -88,7 +89,12 @@ class AgeSealer:
 
     def seal(self, plain: bytes, plan: SealingPlan) -> bytes:
         """Return `plain` as age, one layer per layer of `plan`, the first innermost."""
-        return b"".join(self.seal_parts((plain,), plan))
+        parts = list(self.seal_parts((plain,), plan))
+        parts.reverse()
+        whole = io.BytesIO()
+        while parts:  # each part is let go as it is copied: hostile predictions are large
+            whole.write(parts.pop())
+        return whole.getvalue()
 
     def seal_parts(self, parts: Sequence[bytes], plan: SealingPlan) -> Sequence[bytes]:
         """Seal what the parts hold one after another, and return the ciphertext in parts."""
