@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -15,6 +16,7 @@ import pytest
 from benchmarks.small_exams import (
     CLIPS,
     FRAMES,
+    clip_name,
     glosses_of,
     new_workspace,
     opaque_names,
@@ -166,6 +168,69 @@ def test_a_submission_is_scored_reviewed_and_listed_on_each_track(
     listed = [*board["rows"], *board["held"], *board["unranked"]]
     assert [one["run_id"] for one in listed] == [handed_in["run_id"]]
     assert len(opaque_names(workspace, EDITION)) == CLIPS
+
+
+def under_opaque_names(
+    workspace: Workspace, track: Track, corpus: Path, folder: Path
+) -> list[str | Path]:
+    """Write what an organizer could reveal, and return it as options of `piste score`."""
+    names = {clip_name(n): name for n, name in opaque_names(workspace, EDITION).items()}
+    rows = [json.loads(line) for line in (corpus / "labels-v1.jsonl").read_bytes().splitlines()]
+    for row in rows:
+        row["clip_id"] = names[row["clip_id"]]
+    folder.mkdir()
+    labels = folder / "labels-v1.jsonl"
+    labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options: list[str | Path] = ["--labels", labels]
+    if track != "translation":
+        return [*options, "--vocabulary", corpus / "vocabulary.txt"]
+    for part in ("pose", "reference-pose"):
+        (folder / part).mkdir()
+        options += [f"--{part}", folder / part]
+    for clip, name in names.items():
+        pose = (corpus / "clips/keypoints" / f"{clip}.npy").read_bytes()
+        (folder / "reference-pose" / f"{name}.npy").write_bytes(pose)
+    return options
+
+
+@pytest.mark.parametrize("track", TRACKS)
+def test_score_gives_the_very_card_of_a_run_from_files_alone(
+    workspace: Workspace, piste: Piste, tmp_path: Path, track: Track
+) -> None:
+    seal_edition(workspace, tmp_path / "exam", EDITION, track=track, dates=ALWAYS_OPEN)
+    data = predictions(workspace, EDITION, lambda number: right_answer(track, number))
+    run_id = retain_run(workspace, EDITION, "nova", data)
+    piste("rescore", "--edition", EDITION)
+    folder = workspace.store.root / "runs" / run_id
+    card = json.loads((folder / "score.json").read_bytes())
+    parts = dict(part.split(":", 1) for part in card["scorer"]["string"].split("|")[1:])
+    options = under_opaque_names(workspace, track, tmp_path / "exam", tmp_path / "revealed")
+    if parts.get("held_out", "none") != "none":
+        options += ["--held-out", parts["held_out"]]
+    again = alone(
+        *("score", "--track", track, "--predictions", folder / "predictions.jsonl", *options),
+        *("--seed", parts["seed"], "--resamples", parts["resamples"]),
+    )
+    assert again["scorer"] == card["scorer"]
+    assert again["public"] == card["public"]
+    assert again.keys() - card.keys() == {"private"}
+    kept = json.loads((folder / "score.private.json").read_bytes())
+    assert kept.keys() == again.keys()
+    assert again["private"] == kept["private"]
+
+
+def alone(*words: str | Path) -> dict[str, object]:
+    """Run a command that knows no workspace, in a process of its own."""
+    program = "from orchestrator.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, words), "--json"],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert isinstance(document, dict)
+    return document
 
 
 class Likeness:
