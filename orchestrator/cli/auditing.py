@@ -20,7 +20,9 @@ PANEL = "Auditors"
 def verify(
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", help="A run folder, an edition, a workspace or a bundle."),
+        typer.Argument(
+            metavar="PATH", help="A run folder, an edition, a workspace, a bundle or a receipt."
+        ),
     ],
     labels: Annotated[
         Path | None, typer.Option(help="Revealed labels: score the kept predictions anew.")
@@ -39,8 +41,13 @@ def verify(
 ) -> None:
     """Check published evidence by numbered checks, offline, without keys or clips."""
     from orchestrator.cli.console import print_json
+    from orchestrator.cli.receipt_view import receipt_bytes
     from orchestrator.usecases.verify import verify_evidence
 
+    receipt = receipt_bytes(path)
+    if receipt is not None:
+        _verify_receipt(receipt, path, keys=key or [], as_json=as_json)
+        return
     request = _request(path, labels=labels, checkpoint=checkpoint, keys=key or [], origin=origin)
     report = verify_evidence(request)
     if as_json:
@@ -116,6 +123,20 @@ def _request(
         key_ids=tuple(key.key_id for key in pinned),
         origin=origin,
     )
+
+
+def _verify_receipt(data: bytes, path: Path, *, keys: list[Path], as_json: bool) -> None:
+    from orchestrator.adapters.input_files import read_input_file
+    from orchestrator.cli.console import print_json
+    from orchestrator.cli.receipt_view import receipt_document, show_receipt, verify_receipt_file
+    from orchestrator.core.verification.signatures import read_public_key
+
+    pinned = (read_public_key(read_input_file(k), role="run", source=str(k)) for k in keys)
+    found = verify_receipt_file(data, path, key_ids=tuple(key.key_id for key in pinned))
+    if as_json:
+        print_json(receipt_document(found))
+        return
+    show_receipt(found, pinned=bool(keys))
 
 
 def _show(report: Report) -> None:

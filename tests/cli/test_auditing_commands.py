@@ -159,3 +159,21 @@ def test_export_says_what_it_does_not_know(piste: Piste, story: Scenario, tmp_pa
     assert done.returncode == 3
     assert "neither a run nor an edition" in done.stderr
     assert not (tmp_path / "x.tar").exists()
+
+
+def test_a_receipt_from_runs_show_verifies_alone_and_a_changed_one_does_not(
+    piste: Piste, story: Scenario, tmp_path: Path
+) -> None:
+    run_id = next(iter(story.runs.values()))
+    shown = piste("runs", "show", run_id, "--proof", "-w", story.root)
+    assert shown.returncode == 0, shown.stderr
+    receipt = tmp_path / "receipt.json"
+    receipt.write_text(shown.stdout)
+    holds = piste("verify", receipt, "--json")
+    assert holds.returncode == 0, holds.stderr
+    assert document(holds)["run_id"] == run_id
+    assert "only the whole log shows" in piste("verify", receipt).stdout
+    changed = json.loads(shown.stdout)
+    changed["statements"][-1]["proof"][0] = "00" * 32
+    receipt.write_text(json.dumps(changed))
+    assert piste("verify", receipt).returncode == 1
