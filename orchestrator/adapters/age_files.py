@@ -89,12 +89,11 @@ class AgeSealer:
 
     def seal(self, plain: bytes, plan: SealingPlan) -> bytes:
         """Return `plain` as age, one layer per layer of `plan`, the first innermost."""
-        parts = list(self.seal_parts((plain,), plan))
-        parts.reverse()
-        whole = io.BytesIO()
-        while parts:  # each part is let go as it is copied: hostile predictions are large
-            whole.write(parts.pop())
-        return whole.getvalue()
+        for layer in plan.layers:
+            whole = io.BytesIO()  # neither reading nor growing it makes a second copy
+            pyrage.encrypt_io(io.BytesIO(plain), whole, [_recipient(text) for text in layer])
+            plain = whole.getvalue()
+        return plain
 
     def seal_parts(self, parts: Sequence[bytes], plan: SealingPlan) -> Sequence[bytes]:
         """Seal what the parts hold one after another, and return the ciphertext in parts."""
