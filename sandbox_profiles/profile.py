@@ -36,6 +36,15 @@ class ShippedProfile(StrEnum):
     GVISOR = "gvisor"
 
 
+class Boundary(StrEnum):
+    """Which kernel answers an entrant's system calls, and thus what keeps them from the host."""
+
+    HOST_KERNEL = "host-kernel"
+    """The host's own, behind our system-call filter."""
+    SENTRY = "sentry"
+    """gVisor's, a program that makes few calls to the host's and filters those by itself."""
+
+
 def _parse_size(value: object) -> object:
     """Read `1GiB` as a number of bytes; anything but text passes on to the type check."""
     if not isinstance(value, str):
@@ -104,6 +113,15 @@ class SandboxProfile(BaseModel):
         if self.shm_bytes is not None and self.file_size_bytes < self.shm_bytes:
             raise ValueError("file_size_bytes must not be less than shm_bytes")
         return self
+
+    @property
+    def boundary(self) -> Boundary:
+        """Return what the runtime puts between the entrant and the host.
+
+        `runsc`, or a second registration of it as `runsc-kvm`; the self-test shows that it is one.
+        """
+        is_gvisor = self.runtime == "runsc" or self.runtime.startswith("runsc-")
+        return Boundary.SENTRY if is_gvisor else Boundary.HOST_KERNEL
 
     @property
     def log_bytes(self) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 
 from orchestrator.core.elf import ProbeCall
 from orchestrator.core.sandbox_probe import Check
-from sandbox_profiles.profile import SandboxProfile
+from sandbox_profiles.profile import Boundary, SandboxProfile
 
 TMP_SIZE: Final = "/tmp has its size"  # noqa: S108 - a path in the container
 TMP_FILES: Final = "/tmp has its number of files"  # noqa: S108
@@ -22,7 +22,9 @@ OTHER_PROCESSOR: Final = "no other processor can be used"
 _SMALL_BYTES: Final = 2**20
 _FILE_BYTES: Final = 2**22
 _FILES: Final = 64
-_MEMORY_BYTES: Final = 96 * 2**20
+_MEMORY_BYTES: Final = {Boundary.HOST_KERNEL: 96 * 2**20, Boundary.SENTRY: 192 * 2**20}
+_PIDS: Final = {Boundary.HOST_KERNEL: 64, Boundary.SENTRY: 512}
+"""The sentry needs memory and threads of its own."""
 _AT_FDCWD: Final = -100
 _CREATE: Final = 0o102  # O_CREAT | O_RDWR
 _SIG_BLOCK: Final = 0
@@ -34,8 +36,8 @@ def small_limits(profile: SandboxProfile) -> SandboxProfile:
     """Return the profile with limits that a probe reaches at once; kinds of limits stay."""
     return profile.model_copy(
         update={
-            "memory_bytes": _MEMORY_BYTES,
-            "pids": _FILES,
+            "memory_bytes": _MEMORY_BYTES[profile.boundary],
+            "pids": _PIDS[profile.boundary],
             "cpus": 1,
             "cpuset": str(first_processor(profile)),
             "tmp_bytes": _SMALL_BYTES,
@@ -69,11 +71,12 @@ def _files(profile: SandboxProfile) -> Iterator[Check]:
     """Open 3 in `/tmp`, 4 in `/output` and 5 in `/dev/shm`, in this order."""
     tmp = (_open(b"/tmp/full"), _fill(3, profile.tmp_bytes))
     yield _refused(TMP_SIZE, errno.ENOSPC, *tmp)
-    folders = (
-        ProbeCall(syscall="mkdirat", arguments=(_AT_FDCWD, b"/tmp/%d\0" % number, 0o700))
-        for number in range(profile.tmp_inodes)
-    )
-    yield _refused(TMP_FILES, errno.ENOSPC, *folders)
+    if profile.boundary is Boundary.HOST_KERNEL:
+        folders = (
+            ProbeCall(syscall="mkdirat", arguments=(_AT_FDCWD, b"/tmp/%d\0" % number, 0o700))
+            for number in range(profile.tmp_inodes)
+        )
+        yield _refused(TMP_FILES, errno.ENOSPC, *folders)
     block = ProbeCall(syscall="rt_sigprocmask", arguments=(_SIG_BLOCK, _FILE_SIZE_SIGNAL, 0, 8))
     grow = ProbeCall(syscall="ftruncate", arguments=(4, profile.file_size_bytes + 1))
     yield _refused(FILE_SIZE, errno.EFBIG, block, _open(b"/output/large"), grow)
@@ -105,11 +108,12 @@ def _processors(profile: SandboxProfile, processors: int) -> Iterator[Check]:
 def limit_checks(profile: SandboxProfile, *, processors: int) -> tuple[Check, ...]:
     """Return the checks for a profile of `small_limits` on a host of so many processors.
 
-    gVisor's kernel keeps affinities to itself, so that only the host's cgroup limits them there.
+    gVisor's kernel keeps affinities to itself, so that only the host's cgroup limits them there,
+    and it counts no files of `/tmp`: they take its memory, which is limited.
     On a host of one processor there is no other to be kept from.
     """
     copies = (ProbeCall(syscall="dup", arguments=(1,)),) * profile.nofile
-    own_kernel = profile.runtime == "runsc"
+    own_kernel = profile.boundary is Boundary.SENTRY
     return (
         *_files(profile),
         *(() if own_kernel else _processors(profile, processors)),

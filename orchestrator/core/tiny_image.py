@@ -28,20 +28,35 @@ def _add(archive: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:
     archive.addfile(member, io.BytesIO(data))
 
 
-def _tar(files: Mapping[str, bytes], mode: int) -> bytes:
+def _add_open_folder(archive: tarfile.TarFile, name: str) -> None:
+    member = tarfile.TarInfo(name)
+    member.type, member.mode = tarfile.DIRTYPE, 0o777
+    archive.addfile(member)
+
+
+def _tar(files: Mapping[str, bytes], mode: int, open_folders: tuple[str, ...] = ()) -> bytes:
     """Return a tar with owner, times and order fixed: the same files give the same bytes."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name in open_folders:
+            _add_open_folder(archive, name)
         for name, data in sorted(files.items()):
             _add(archive, name, data, mode)
     return buffer.getvalue()
 
 
 def tiny_image(
-    files: Mapping[str, bytes], *, entrypoint: tuple[str, ...], architecture: Architecture
+    files: Mapping[str, bytes],
+    *,
+    entrypoint: tuple[str, ...],
+    architecture: Architecture,
+    open_folders: tuple[str, ...] = (),
 ) -> TinyImage:
-    """Build an image of executable `files` (name without leading slash → content)."""
-    layer = _tar(files, 0o555)
+    """Build an image of executable `files` (name without leading slash → content).
+
+    `open_folders` are empty and everybody may write to them, where the root is not read-only.
+    """
+    layer = _tar(files, 0o555, open_folders)
     diff_id = hashlib.sha256(layer).hexdigest()
     config = canonical_json(
         {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, assert_never
 
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.text import escape_untrusted
@@ -12,11 +12,18 @@ from orchestrator.core import limit_probe
 from orchestrator.core.host_findings import HostFinding, Status, Topic, judged
 from orchestrator.core.limit_probe import limit_checks, small_limits
 from orchestrator.core.run_policy import engine_platform
-from orchestrator.ports.engine import ContainerEngine, EngineDescription, EngineUnavailable
+from orchestrator.core.runtimes import GVISOR_REGISTRATION, start_remedy
+from orchestrator.core.sentry_probe import OWN_KERNEL
+from orchestrator.ports.engine import (
+    ContainerEngine,
+    EngineDescription,
+    EngineUnavailable,
+    StartRefused,
+)
 from orchestrator.usecases.engine_fitness import require_fit_engine
 from orchestrator.usecases.sandbox_parts import PartNames, remove_parts, start_holder
 from orchestrator.usecases.self_test import CheckResult, probe_sandbox, run_checks
-from sandbox_profiles.profile import SandboxProfile
+from sandbox_profiles.profile import Boundary, SandboxProfile
 
 NewRunId = Callable[[], str]
 """Names the parts of one probe; every call another name."""
@@ -39,13 +46,26 @@ _ROWS: Final[dict[str, tuple[str, str]]] = {
     "/input is read-only": ("read-only input", "update the engine: it leaves volumes writable"),
     "there is no network": ("no network", "update the engine: network none is not kept"),
     "system calls are filtered": ("seccomp", "use an engine and a kernel with seccomp"),
+    OWN_KERNEL: ("own kernel", "register gVisor's runsc under this name"),
 }
 """Check → the row's name and the remedy. All other checks share one row."""
+_REASON_CHARACTERS: Final = 800
 _REST: Final = "identity and system calls"
 _REST_REMEDY: Final = "the profile's filter or user is not in force: update engine and runtime"
-_OWN_KERNEL_REMEDY: Final = (
-    "its own kernel answers otherwise: use a newer runsc, without --ignore-cgroups, or another "
-    "profile"
+_SENTRY_REMEDY: Final = (
+    "gVisor's kernel answers otherwise: use another release of runsc, or another profile"
+)
+_SENTRY_LIMITS: Final = (
+    "take --ignore-cgroups, and --platform=kvm, out of the runtimeArgs of runsc in daemon.json"
+)
+_SENTRY_REMEDIES: Final = {
+    "the memory limit acts": _SENTRY_LIMITS,
+    "the process limit acts": _SENTRY_LIMITS,
+    OWN_KERNEL: f"register gVisor's runsc: {GVISOR_REGISTRATION} in /etc/docker/daemon.json",
+}
+_LEFT_TO_SENTRY: Final = (
+    "what is not asked of gVisor: to count the files of /tmp (they end with the memory), and to "
+    "refuse what its own kernel carries out: io_uring, keyrings, namespaces, ptrace"
 )
 
 
@@ -96,6 +116,9 @@ def try_profile(
         results += probe_limits(engine, profile, run_id=new_run_id(), description=description)
     except EngineUnavailable:
         raise
+    except StartRefused as error:
+        remedy = start_remedy(error.engine_message)
+        return _refused(profile, str(error), Status.FAIL, remedy=remedy)
     except (RefusedByPolicy, PlatformFault) as error:
         return _refused(profile, str(error), Status.FAIL)
     findings = (_memory(description, profile), *sandbox_findings(profile, results))
@@ -104,14 +127,16 @@ def try_profile(
     return ProfileTrial(profile=profile.name, findings=findings, reasons=reasons)
 
 
-def _refused(profile: SandboxProfile, reason: str, status: Status) -> ProfileTrial:
-    shown = escape_untrusted(reason.removesuffix("; nothing was spent"), 400)
+def _refused(
+    profile: SandboxProfile, reason: str, status: Status, *, remedy: str | None = None
+) -> ProfileTrial:
+    shown = escape_untrusted(reason.removesuffix("; nothing was spent"), _REASON_CHARACTERS)
     finding = HostFinding(
         topic=Topic.SANDBOX,
         name="engine and profile",
         status=status,
         seen=shown,
-        remedy="change what it names, then run `piste doctor` again",
+        remedy=remedy or "change what it names, then run `piste doctor` again",
         profile=profile.name,
     )
     return ProfileTrial(profile=profile.name, findings=(finding,), reasons=(shown,))
@@ -138,20 +163,30 @@ def sandbox_findings(
     profile: SandboxProfile, results: tuple[CheckResult, ...]
 ) -> Iterator[HostFinding]:
     """Yield a row for each limit and guarantee, and one for the many smaller checks."""
-    own_kernel = profile.runtime == "runsc"
     rest = [result for result in results if result.name not in _ROWS]
     for result in results:
         if result.name in _ROWS:
             name, remedy = _ROWS[result.name]
-            remedy = _OWN_KERNEL_REMEDY if own_kernel else remedy
+            remedy = _remedy(profile, result.name, remedy)
             found = judged(Topic.SANDBOX, name, _seen(result), holds=result.holds, remedy=remedy)
             yield _of(profile, found)
     failed = [result for result in rest if not result.holds]
     facts = "; ".join(f"{each.name}: saw {escape_untrusted(each.seen, 40)}" for each in failed)
-    remedy = _OWN_KERNEL_REMEDY if own_kernel else _REST_REMEDY
+    remedy = _remedy(profile, _REST, _REST_REMEDY)
     seen = f"{len(failed)} of {len(rest)} checks fail: {facts}" if failed else ""
     seen = seen or f"{len(rest)} checks hold"
     yield _of(profile, judged(Topic.SANDBOX, _REST, seen, holds=not failed, remedy=remedy))
+    if profile.boundary is Boundary.SENTRY:
+        yield _of(profile, judged(Topic.SANDBOX, "left to gVisor", _LEFT_TO_SENTRY))
+
+
+def _remedy(profile: SandboxProfile, check: str, otherwise: str) -> str:
+    match profile.boundary:
+        case Boundary.HOST_KERNEL:
+            return otherwise
+        case Boundary.SENTRY:
+            return _SENTRY_REMEDIES.get(check, _SENTRY_REMEDY)
+    assert_never(profile.boundary)
 
 
 def _seen(result: CheckResult) -> str:

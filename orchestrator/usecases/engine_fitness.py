@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import assert_never
 
 from manifests.errors import RefusedByPolicy
+from orchestrator.core.runtimes import GVISOR_NEXT_STEP, gives_up_limits
 from orchestrator.ports.engine import EngineDescription
-from sandbox_profiles.profile import SandboxProfile
+from sandbox_profiles.profile import Boundary, SandboxProfile
 
 
 def _highest_cpu(cpuset: str) -> int:
     return max(int(number) for number in re.findall(r"[0-9]+", cpuset))
 
 
+def _registering(profile: SandboxProfile) -> str:
+    match profile.boundary:
+        case Boundary.SENTRY:
+            return GVISOR_NEXT_STEP
+        case Boundary.HOST_KERNEL:
+            return "add it to daemon.json"
+    assert_never(profile.boundary)
+
+
 def _shortcomings(engine: EngineDescription, profile: SandboxProfile) -> Iterator[str]:
     if profile.runtime not in engine.runtimes:
         known = ", ".join(engine.runtimes)
-        yield f"it has no runtime {profile.runtime}, only {known}; add it to daemon.json"
+        yield f"it has no runtime {profile.runtime}, only {known}; {_registering(profile)}"
+    if gives_up_limits(engine.raw, profile):
+        yield (
+            f"its runtime {profile.runtime} is registered with --ignore-cgroups, so that no limit "
+            "acts; take it out of daemon.json"
+        )
     missing = [name for name, able in engine.limits.items() if not able]
     if missing:
         yield f"it cannot limit {', '.join(missing)}; enable these cgroup controllers"

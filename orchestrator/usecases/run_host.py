@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.core.advisories import runc_advisory
 from orchestrator.core.run_policy import engine_platform
+from orchestrator.core.runtimes import runtime_definition
 from orchestrator.ports.engine import ContainerEngine, EngineDescription
 from orchestrator.ports.gpus import GpuInventory
 from orchestrator.usecases.bring_in_image import FreeBytes
@@ -47,6 +48,7 @@ def environment_document(
         "docker": engine.docker,
         "api": engine.api,
         "runtime": profile.runtime,
+        "runtime_definition": runtime_definition(engine.raw, profile.runtime),
         "runc": engine.runc,
         "containerd": engine.containerd,
         "kernel": engine.kernel,

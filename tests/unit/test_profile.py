@@ -10,7 +10,13 @@ import yaml
 from pydantic import ValidationError
 
 from manifests.errors import MalformedDocument
-from sandbox_profiles.profile import SandboxProfile, ShippedProfile, load_profile, parse_profile
+from sandbox_profiles.profile import (
+    Boundary,
+    SandboxProfile,
+    ShippedProfile,
+    load_profile,
+    parse_profile,
+)
 from sandbox_profiles.seccomp import SocketFamily
 
 CERTIFIED = resources.files("sandbox_profiles").joinpath("certified.yaml").read_bytes()
@@ -32,10 +38,29 @@ def test_the_shipped_profiles_differ_only_where_they_say() -> None:
         "shm_bytes",
         "socket_families",
     }
-    assert {key for key in certified if certified[key] != gvisor[key]} == {"name", "runtime"}
+    assert {key for key in certified if certified[key] != gvisor[key]} == {
+        "name",
+        "runtime",
+        "pids",
+    }
     assert strict["socket_families"] == (SocketFamily.UNIX,)
     assert strict["shm_bytes"] is None
     assert gvisor["runtime"] == "runsc"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "boundary"),
+    [
+        ("runc", Boundary.HOST_KERNEL),
+        ("crun", Boundary.HOST_KERNEL),
+        ("runscx", Boundary.HOST_KERNEL),
+        ("runsc", Boundary.SENTRY),
+        ("runsc-kvm", Boundary.SENTRY),
+    ],
+)
+def test_only_gvisor_is_taken_for_a_kernel_of_its_own(runtime: str, boundary: Boundary) -> None:
+    profile = load_profile("certified").model_copy(update={"runtime": runtime})
+    assert profile.boundary is boundary
 
 
 @pytest.mark.parametrize(
