@@ -45,6 +45,16 @@ class Boundary(StrEnum):
     """gVisor's, a program that makes few calls to the host's and filters those by itself."""
 
 
+def boundary_of(runtime: str) -> Boundary:
+    """Return what a runtime of this name puts between the entrant and the host.
+
+    gVisor is `runsc`, or a second registration of it as `runsc-kvm`; the self-test shows that it is
+    one.
+    """
+    is_gvisor = runtime == "runsc" or runtime.startswith("runsc-")
+    return Boundary.SENTRY if is_gvisor else Boundary.HOST_KERNEL
+
+
 def _parse_size(value: object) -> object:
     """Read `1GiB` as a number of bytes; anything but text passes on to the type check."""
     if not isinstance(value, str):
@@ -116,12 +126,8 @@ class SandboxProfile(BaseModel):
 
     @property
     def boundary(self) -> Boundary:
-        """Return what the runtime puts between the entrant and the host.
-
-        `runsc`, or a second registration of it as `runsc-kvm`; the self-test shows that it is one.
-        """
-        is_gvisor = self.runtime == "runsc" or self.runtime.startswith("runsc-")
-        return Boundary.SENTRY if is_gvisor else Boundary.HOST_KERNEL
+        """Return what the profile's runtime puts between the entrant and the host."""
+        return boundary_of(self.runtime)
 
     @property
     def log_bytes(self) -> int:

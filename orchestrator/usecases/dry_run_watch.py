@@ -13,6 +13,7 @@ from orchestrator.ports.container_window import (
 )
 from orchestrator.ports.engine import ContainerEngine, UsageSample
 from orchestrator.ports.reporter import Reporter
+from sandbox_profiles.profile import Boundary, boundary_of
 
 
 class DryRunDisplay(Reporter, Protocol):
@@ -51,8 +52,12 @@ class Watcher:
 
     def started(self, container_id: str) -> None:
         """Open the window at once: a short run is soon gone."""
-        state = (self._engine.inspect_container(container_id) or {}).get("State") or {}
-        pid = int(state.get("Pid") or 0)
+        found = self._engine.inspect_container(container_id) or {}
+        if boundary_of(str((found.get("HostConfig") or {}).get("Runtime"))) is Boundary.SENTRY:
+            # The host's counters for this container stay at zero, whatever the entrant does.
+            self._window = "gVisor's own kernel shows neither its network nor its memory"
+            return
+        pid = int((found.get("State") or {}).get("Pid") or 0)
         self._window = self._windows.open_window(container_id, pid)
 
     def log(self, piece: bytes) -> None:
