@@ -71,7 +71,8 @@ def sentence_piece_encoder(model: Path, max_tokens: int) -> PairEncoder:
 def word_piece_encoder(vocabulary: Path, max_tokens: int, *, lower_case: bool) -> PairEncoder:
     """Read a WordPiece vocabulary (the checkpoints before BLEURT-20)."""
     tokenizers: Any = import_module("tokenizers")
-    tokenizer = tokenizers.BertWordPieceTokenizer(str(vocabulary), lowercase=lower_case)
+    pieces = tokenizers.models.WordPiece.read_file(str(vocabulary))
+    tokenizer = tokenizers.BertWordPieceTokenizer(pieces, lowercase=lower_case)
 
     def encode(text: str) -> list[int]:
         ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
