@@ -223,7 +223,7 @@ def slow_abstention(rows: list[Row]) -> dict[str, Fraction]:
 
 
 @given(exams())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_abstention_is_that_of_the_obvious_form_in_fractions(exam: Exam) -> None:
     rows = tabulated(exam)
     found = figures(exam)["abstention"]

@@ -89,7 +89,7 @@ def public(corpus: list[Clip], levels: tuple[RejectionLevel, ...] | None = None)
         labels_of(corpus),
         spans_of(corpus),
         VOCABULARY,
-        SegmentationParameters(resamples=10),
+        SegmentationParameters(resamples=2),
         consumer=answers_of(corpus),
         rejection_thresholds=levels,
     )

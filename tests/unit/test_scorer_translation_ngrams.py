@@ -137,7 +137,7 @@ def test_permuting_the_references_counts_is_counting_the_permuted_references(
 def test_a_huge_alphabet_is_counted_without_collisions() -> None:
     random = np.random.default_rng(0)
     letters = [chr(0x4E00 + i) for i in range(20_000)]
-    references = ["".join(random.choice(letters, 40)) for _ in range(500)]
+    references = ["".join(random.choice(letters, 40)) for _ in range(250)]
     hypotheses = [text[:25] + "".join(random.choice(letters, 15)) for text in references]
     assert ours(hypotheses, references) == pytest.approx(theirs(hypotheses, references), abs=1e-12)
 
