@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +17,10 @@ from orchestrator.adapters.docker_engine import DockerEngine
 from orchestrator.core import limit_probe
 from orchestrator.core.limit_probe import limit_checks, small_limits
 from orchestrator.core.run_policy import engine_platform
-from orchestrator.ports.engine import EngineUnavailable
+from orchestrator.core.runtimes import GVISOR_REGISTRATION
 from orchestrator.usecases.doctor_sandbox import mounts_without_swap, probe_limits, try_profile
-from orchestrator.usecases.self_test import CheckResult, run_checks
-from sandbox_profiles.profile import SandboxProfile, load_profile
+from orchestrator.usecases.self_test import run_checks
+from sandbox_profiles.profile import load_profile
 
 pytestmark = pytest.mark.docker
 
@@ -125,82 +122,6 @@ def test_the_command_ends_with_4_where_no_engine_answers() -> None:
     assert "systemctl start docker" in failed[0]["remedy"]
 
 
-@pytest.fixture(scope="module")
-def gvisor_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerEngine]:
-    """A private engine with the runtime runsc; network none of its own for kernels after 6.1."""
-    runsc, dockerd, unshare = map(shutil.which, ("runsc", "dockerd", "unshare"))
-    if runsc is None or dockerd is None or unshare is None or os.geteuid() != 0:
-        pytest.skip("needs runsc (apt-get install runsc), dockerd, unshare, and root to start it")
-    folder = Path("/run") / f"piste-test-{secrets.token_hex(4)}"  # a socket's path is short
-    folder.mkdir()
-    runtime = {"path": runsc, "runtimeArgs": ["--network=none"]}
-    config = {
-        "data-root": str(tmp_path_factory.mktemp("engine")),
-        "exec-root": str(folder / "exec"),
-        "pidfile": str(folder / "pid"),
-        "hosts": [f"unix://{folder}/docker.sock"],
-        "bridge": "none",
-        "iptables": False,
-        "runtimes": {"runsc": runtime},
-    }
-    (folder / "daemon.json").write_text(json.dumps(config))
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            # a network namespace of its own: a second engine takes the first one's bridge away
-            [unshare, "--net", dockerd, "--config-file", str(folder / "daemon.json")],
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        yield answering(DockerEngine({"DOCKER_HOST": f"unix://{folder}/docker.sock"}), folder)
-    finally:
-        process.terminate()
-        process.wait(30)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def answering(engine: DockerEngine, folder: Path) -> DockerEngine:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        with suppress(EngineUnavailable):
-            if (folder / "docker.sock").exists() and "runsc" in engine.describe().runtimes:
-                return engine
-        time.sleep(0.1)
-    pytest.skip(f"needs a second engine: {(folder / 'log').read_text()[-300:]}")
-
-
-def gvisor_results(engine: DockerEngine) -> tuple[CheckResult, ...]:
-    profile: SandboxProfile = load_profile("gvisor")
-    return probe_limits(engine, profile, run_id=run_id(), description=engine.describe())
-
-
-def test_the_gvisor_profile_is_let_through_or_refused_by_what_was_seen(
-    gvisor_engine: DockerEngine,
-) -> None:
-    """Releases of runsc differ: what counts is that the verdict is the probes'."""
-    trial = try_profile(
-        gvisor_engine,
-        load_profile("gvisor"),
-        description=gvisor_engine.describe(),
-        new_run_id=run_id,
-    )
-    failed = [each for each in trial.findings if each.status == "fail"]
-    assert trial.may_run == (not failed)
-    assert len(trial.findings) > 10, "the probe did not run under runsc"
-    assert all(each.remedy for each in failed)
-    assert gvisor_engine.list_containers("piste-") == ()
-
-
-def test_under_gvisor_the_limits_of_sizes_and_descriptors_act(gvisor_engine: DockerEngine) -> None:
-    held = {each.name for each in gvisor_results(gvisor_engine) if each.holds}
-    assert {
-        limit_probe.TMP_SIZE,
-        limit_probe.SHM_SIZE,
-        limit_probe.FILE_SIZE,
-        limit_probe.OPEN_FILES,
-    } <= held
-
-
 def test_an_engine_without_runsc_refuses_the_gvisor_profile_by_name(engine: DockerEngine) -> None:
     description = engine.describe()
     if "runsc" in description.runtimes:
@@ -208,3 +129,4 @@ def test_an_engine_without_runsc_refuses_the_gvisor_profile_by_name(engine: Dock
     trial = try_profile(engine, load_profile("gvisor"), description=description, new_run_id=run_id)
     assert not trial.may_run
     assert "no runtime runsc" in trial.reasons[0]
+    assert GVISOR_REGISTRATION in trial.reasons[0]
