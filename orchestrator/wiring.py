@@ -147,14 +147,14 @@ def run_host(engine: ContainerEngine) -> RunHost:
         sources=image_sources(engine),
         free_bytes=free_bytes,
         gpus=_gpus(engine),
-        self_test=lambda profile: self_test(engine, profile),
+        self_test=lambda profile, run_id: self_test(engine, profile, run_id=run_id),
     )
 
 
-def self_test(engine: ContainerEngine, profile: SandboxProfile) -> None:
+def self_test(engine: ContainerEngine, profile: SandboxProfile, *, run_id: str) -> None:
     """Refuse a host on which the sandbox does not hold."""
     platform = engine_platform(engine.describe().architecture)
-    results = probe_sandbox(engine, profile, run_id=secrets.token_hex(8), platform=platform)
+    results = probe_sandbox(engine, profile, run_id=run_id, platform=platform)
     require_sandbox(results)
 
 

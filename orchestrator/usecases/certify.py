@@ -86,9 +86,9 @@ def certify(
     """
     with workspace.store.lock_run(HOST_LOCK):
         recover_runs(workspace, host.engine, reporter)
-        prepared = prepare_run(workspace, host, request, reporter)
         run_id = secrets.token_hex(8)
         with workspace.store.lock_run(run_id), termination_as_error():
+            prepared = _prepare(workspace, host, request, run_id, reporter)
             identity = _live(workspace, host, prepared, run_id, reporter)
             clean = _clean_up(workspace, host, run_id, identity, reporter)
             record, card = score_and_sign(workspace, run_id, reporter=reporter)
@@ -100,6 +100,19 @@ def certify(
         card=card,
         folder=str(workspace.store.root / run_folder(run_id)),
     )
+
+
+def _prepare(
+    workspace: Workspace, host: RunHost, request: CertifyRequest, run_id: str, reporter: Reporter
+) -> PreparedRun:
+    """Prepare under the run's name: a kill in the self-test leaves parts that recovery finds."""
+    remember_run(workspace, RunIntent.begun(run_id, engine=host.engine))
+    try:
+        return prepare_run(workspace, host, request, reporter, run_id=run_id)
+    except (PisteError, KeyboardInterrupt):
+        with termination_ignored():
+            forget_run(workspace, run_id)
+        raise
 
 
 def _live(

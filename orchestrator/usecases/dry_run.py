@@ -132,7 +132,7 @@ class _DryRun:
         require_fit_engine(self.engine.describe(), profile)
         self.gpu = choose_gpus(self.request.gpu, host.gpus.available(), kind=host.gpus.kind)
         display.step(Step.SELF_TEST)
-        host.self_test(profile)
+        host.self_test(profile, secrets.token_hex(8))
         self.gpu_facts = () if self.gpu is None else host.gpus.probe(self.gpu)
         display.step(Step.RESOLVE)
         resolved = resolve_image(

@@ -75,9 +75,16 @@ class PreparedRun:
 
 
 def prepare_run(
-    workspace: Workspace, host: RunHost, request: CertifyRequest, reporter: Reporter
+    workspace: Workspace,
+    host: RunHost,
+    request: CertifyRequest,
+    reporter: Reporter,
+    *,
+    run_id: str,
 ) -> PreparedRun:
     """Check everything that can be checked; nothing is pulled, reserved or decrypted.
+
+    `run_id` names the parts of the self-test, so that recovery finds them.
 
     Raises:
         RefusedByPolicy: with the rule, and that nothing was spent.
@@ -87,7 +94,7 @@ def prepare_run(
     reporter.step(Step.LOAD)
     sealed = load_sealed_edition(request.edition, store=workspace.store, ledger=workspace.ledger)
     _admit(workspace, request, sealed)
-    return prepare_on(workspace, host, request, sealed, reporter)
+    return prepare_on(workspace, host, request, sealed, reporter, run_id=run_id)
 
 
 def prepare_on(
@@ -96,13 +103,15 @@ def prepare_on(
     request: CertifyRequest,
     sealed: SealedEdition,
     reporter: Reporter,
+    *,
+    run_id: str,
 ) -> PreparedRun:
     """Check host, sandbox and image against a loaded edition; admission is the caller's."""
     profile = open_profile(sealed.profile, source=f"{sealed.folder}/{PROFILE_FILE}")
     engine = _check_host(host, sealed, profile)
     gpu = choose_gpus(GpuPolicy(sealed.edition.gpu), host.gpus.available(), kind=host.gpus.kind)
     reporter.step(Step.SELF_TEST)
-    host.self_test(profile)
+    host.self_test(profile, run_id)
     gpu_facts = () if gpu is None else host.gpus.probe(gpu)
     reporter.step(Step.RESOLVE)
     image = _identify(request.image, host)

@@ -36,6 +36,11 @@ class RunIntent:
     """The engine's own id and data root; None where it is not known."""
 
     @classmethod
+    def begun(cls, run_id: str, *, engine: ContainerEngine) -> RunIntent:
+        """Note a run whose image is not known yet."""
+        return cls(run_id=run_id, brought_in=(), engine=engine_name(engine))
+
+    @classmethod
     def of(cls, run_id: str, image: ResolvedImage, *, engine: ContainerEngine) -> RunIntent:
         """Note the ids that the image may get and that the engine does not know yet."""
         ids = (image.config_digest, image.manifest_digest, image.index_digest)

@@ -86,7 +86,9 @@ def replay(
         record = load_record(workspace, run_id)
         sealed = load_sealed_edition(record.edition, store=workspace.store, ledger=workspace.ledger)
         request = CertifyRequest(edition=record.edition, team=record.team, image=image)
-        prepared = prepare_on(workspace, host, request, sealed, reporter)
+        prepared = prepare_on(
+            workspace, host, request, sealed, reporter, run_id=secrets.token_hex(8)
+        )
         _require_same(record, prepared)
         executed = _execute(workspace, host, prepared, reporter)
     return _compare(workspace, record, prepared, executed)

@@ -14,8 +14,8 @@ from orchestrator.usecases.bring_in_image import FreeBytes
 from orchestrator.usecases.resolve_image import ImageSources
 from sandbox_profiles.profile import SandboxProfile
 
-SelfTest = Callable[[SandboxProfile], None]
-"""Raises when the sandbox does not hold on this engine."""
+SelfTest = Callable[[SandboxProfile, str], None]
+"""Raises when the sandbox does not hold on this engine; the run's id names the probe's parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

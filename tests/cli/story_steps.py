@@ -85,7 +85,7 @@ def simulated_world(folder: Path) -> Iterator[World]:
         patch.setattr(wiring, "SystemClock", lambda: clock)
         patch.setattr(key_wiring, "SystemClock", lambda: clock)
         # The probe is machine code, which no simulator runs; tests/docker show what it finds.
-        patch.setattr(wiring, "self_test", lambda _engine, _profile: None)
+        patch.setattr(wiring, "self_test", lambda _engine, _profile, run_id: None)
         yield World(engine, clock, folder)
 
 

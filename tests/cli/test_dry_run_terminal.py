@@ -48,7 +48,7 @@ def entrant(files):
 
 engine.script(IMAGE.image_id, entrant)
 wiring.docker_engine = lambda: engine
-wiring.self_test = lambda engine, profile: None
+wiring.self_test = lambda engine, profile, run_id: None
 system_clock.SystemClock = lambda: clock
 main()
 """

@@ -38,9 +38,9 @@ def host(organizer: Organizer) -> RunHost:
     made = organizer.host()
     passed: set[str] = set()
 
-    def once(profile: SandboxProfile) -> None:
+    def once(profile: SandboxProfile, run_id: str) -> None:
         if profile.sha256() not in passed:
-            made.self_test(profile)
+            made.self_test(profile, run_id)
             passed.add(profile.sha256())
 
     return replace(made, self_test=once)

@@ -142,7 +142,7 @@ def simulate(root: Path) -> Simulation:
         sources=ImageSources(engine=engine, registry=NoRegistry(), open_archive=ArchiveFile),
         free_bytes=lambda _folder: None,
         gpus=NoGpus(),
-        self_test=lambda _profile: None,
+        self_test=lambda _profile, _run_id: None,
     )
     return Simulation(
         workspace=workspace,

@@ -119,7 +119,7 @@ class Bench:
             ),
             free_bytes=lambda _folder: self.free_bytes,
             gpus=NoGpus(),
-            self_test=lambda _profile: None,
+            self_test=lambda _profile, _run_id: None,
         )
         tools = DryRunTools(
             host=host, clock=self.engine.clock, windows=self.windows, display=self.display
