@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -33,14 +33,20 @@ def quota_line(quota: QuotaState) -> str:
     )
 
 
+def _engine(environment: Mapping[str, object]) -> str:
+    """Name the runtime; only of runc does the engine tell the version."""
+    runtime = environment.get("runtime")
+    version = f" {environment.get('runc')}" if runtime == "runc" else ""
+    return f"Docker {environment.get('docker')}, {runtime}{version}"
+
+
 def _facts(record: RunRecord) -> Iterable[tuple[str, str]]:
     environment = record.environment
     number = "" if record.certified_run is None else f", certified run {record.certified_run}"
     yield "run", f"{record.run_id} of {record.team} in {record.edition}{number}"
     yield "image", escape_untrusted(record.image.reference, 160)
     yield "config sha256", record.image.config_digest.removeprefix("sha256:")
-    engine = (environment.get("docker"), environment.get("runtime"), environment.get("runc"))
-    yield "engine", "Docker {}, {} {}".format(*engine) if environment else "never started"
+    yield "engine", _engine(environment) if environment else "never started"
     if environment:
         yield "kernel", str(environment.get("kernel"))
     if record.predictions_sha256 is not None:

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -118,7 +119,17 @@ def gvisor_engine(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     finally:
         process.terminate()
         process.wait(30)
+        end_abandoned(folder)
         shutil.rmtree(data, ignore_errors=True)
+
+
+def end_abandoned(folder: Path) -> None:
+    """End what an old runsc leaves of a container that did not start, known by its own paths."""
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            command = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+            if command.startswith(b"runsc-") and f"--root={folder}/".encode() in command:
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def answering(engine: DockerEngine, folder: Path) -> DockerEngine:
