@@ -124,11 +124,14 @@ def gvisor_engine(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def end_abandoned(folder: Path) -> None:
-    """End what an old runsc leaves of a container that did not start, known by its own paths."""
+    """End what an old runsc leaves of a container that did not start, shim included, by its paths.
+
+    The engine has ended before: nothing else names its folder.
+    """
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
             command = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-            if command.startswith(b"runsc-") and f"--root={folder}/".encode() in command:
+            if f"{folder}/exec/".encode() in command:
                 os.kill(int(entry.name), signal.SIGKILL)
 
 
