@@ -21,9 +21,9 @@ from benchmarks.small_exams import (
 from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold
 from orchestrator import wiring
-from orchestrator.adapters.simulated_world import SimulatedEnd
-from orchestrator.core.receipt import verify_receipt
-from orchestrator.usecases.receipt import make_receipt
+from orchestrator.adapters.docker.simulated_world import SimulatedEnd
+from orchestrator.core.log.receipt import verify_receipt
+from orchestrator.usecases.workspaces.receipt import make_receipt
 from tests.cli.story_steps import (
     World,
     answering,
@@ -89,6 +89,7 @@ def _clerc(world: World, root: Path) -> Published:
     runs |= _runs_after_rotation(world, workspace, runs)
     _second_labels(workspace, root)
     _board(workspace, runs)
+    _what_people_see(world, workspace, runs)
     _reveal(world, workspace, runs)
     _receipts(workspace, public, runs)
     asked("export", FINAL, "-o", public / "final.tar", workspace=workspace)
@@ -193,6 +194,27 @@ def _board(workspace: Path, runs: dict[str, str]) -> None:
         rows = asked("board", "-e", FINAL, "--labels", version, workspace=workspace)["rows"]
         assert {row["run_id"] for row in rows} == counted
         assert rows[-1]["run_id"] == runs["first"]
+
+
+def _what_people_see(world: World, workspace: Path, runs: dict[str, str]) -> None:
+    """The same without --json: words and tables, and no document."""
+    table = piste("runs", "list", workspace=workspace).out
+    rows = {line.split()[0]: line for line in table.splitlines()[1:]}
+    assert set(runs.values()) == set(rows)
+    assert "labels-v1, labels-v2" in rows[runs["last"]]
+    assert "voided" in rows[runs["lost"]]
+    shown = piste("runs", "show", runs["repeated"], workspace=workspace).out
+    (outcome,) = [line for line in shown.splitlines() if line.startswith("outcome")]
+    assert outcome.split() == ["outcome", "completed"]
+    assert "agree to the last byte" in shown
+    assert "certified runs: 3 used, 1 voided, 0 of 3 left; attempts: 6 of 10 left" in shown
+    lost = piste("runs", "show", runs["lost"], workspace=workspace).out
+    assert "platform-fault" in lost
+    assert "by the tool: " in lost
+    words = ("replay", runs["last"], world.folder / "nova-2.tar")
+    replayed = piste(*words, workspace=workspace).out
+    assert replayed.startswith("the replay agrees\n")
+    assert "equal to the last digit" in replayed
 
 
 def _reveal(world: World, workspace: Path, runs: dict[str, str]) -> None:
