@@ -74,7 +74,7 @@ def test_labels_of_each_track_are_read() -> None:
         ("recognition", RECOGNITION, {"glosses": ["A\u00a0B"]}, "whitespace"),
         ("recognition", RECOGNITION, {"glosses": ["A\u200b"]}, "U+200B"),
         ("recognition", RECOGNITION, {"glosses": ["A\x1b"]}, "U+001B"),
-        ("recognition", RECOGNITION, {"glosses": ["\ud800"]}, "field glosses.0"),
+        ("recognition", RECOGNITION, {"glosses": ["\ud800"]}, "an escape spells half a character"),
         ("recognition", RECOGNITION, {"glosses": [""]}, "empty"),
         ("recognition", RECOGNITION, {"glosses": ["X" * 65]}, "at most 64"),
         ("recognition", RECOGNITION, {"glosses": ["UNKNOWN"]}, "UNKNOWN is reserved"),

@@ -89,7 +89,7 @@ def test_confidences_are_cut_to_four_decimals_before_scoring(
         (["A\u2003B"], ProblemKind.BAD_GLOSS, "whitespace"),
         (["A\x1b[31m"], ProblemKind.BAD_GLOSS, "U+001B"),
         (["A\u202e"], ProblemKind.BAD_GLOSS, "U+202E"),
-        (["\ud800"], ProblemKind.BAD_GLOSS, "U+D800"),
+        (["\ud800"], ProblemKind.NOT_JSON, "half a character"),
         (["X" * 65], ProblemKind.BAD_GLOSS, "65 characters; at most 64"),
         ([{"candidates": []}], ProblemKind.CANDIDATE_COUNT, "0 candidates; give 1 to 3"),
         ([{"candidates": ["A"] * 4}], ProblemKind.CANDIDATE_COUNT, "4 candidates"),

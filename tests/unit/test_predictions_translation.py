@@ -54,7 +54,7 @@ def test_text_is_kept_as_one_line_in_one_unicode_form(text: str, kept: str) -> N
         ({"text": "x" * 2001}, ProblemKind.BAD_TEXT, "2001 characters; at most 2000"),
         ({"text": "a\x00"}, ProblemKind.BAD_TEXT, "U+0000"),
         ({"text": "a\x1b[0m"}, ProblemKind.BAD_TEXT, "U+001B"),
-        ({"text": "\udfff"}, ProblemKind.BAD_TEXT, "U+DFFF"),
+        ({"text": "\udfff"}, ProblemKind.NOT_JSON, "half a character"),
     ],
 )
 def test_a_broken_rule_names_clip_line_fact_and_bound(

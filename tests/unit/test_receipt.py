@@ -28,13 +28,13 @@ from benchmarks.synthetic_ledger import (
 from manifests.encoding import readable_json
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PisteError, RefusedByPolicy
 from manifests.statements import KeyRole, KeyRotated
-from orchestrator.adapters.ledger_memory import create_memory_ledger
-from orchestrator.adapters.signing_keys import generate_signer, generate_signing_keys
-from orchestrator.adapters.stored_ledger import StoredLedger
-from orchestrator.core.receipt import verify_receipt
-from orchestrator.core.run_states import RunState
+from orchestrator.adapters.keys.signing_keys import generate_signer, generate_signing_keys
+from orchestrator.adapters.ledger.ledger_memory import create_memory_ledger
+from orchestrator.adapters.ledger.stored_ledger import StoredLedger
+from orchestrator.core.log.receipt import verify_receipt
+from orchestrator.core.runs.run_states import RunState
 from orchestrator.ports.signing import SigningKeys
-from orchestrator.usecases.receipt import receipt_of
+from orchestrator.usecases.workspaces.receipt import receipt_of
 
 RUN = "00000000000000aa"
 OTHER = "00000000000000bb"
@@ -236,7 +236,7 @@ def test_half_a_surrogate_pair_is_refused_and_not_a_crash() -> None:
         lambda d: d["statements"][0].update(envelope="@@"),
     ):
         data = changed(change).replace(b'"@@"', b'"\\ud800"')
-        with pytest.raises(MalformedDocument, match="half of a surrogate pair"):
+        with pytest.raises(MalformedDocument, match="an escape spells half a character"):
             verify_receipt(data, source="receipt.json")
 
 
