@@ -16,16 +16,16 @@ from typing import Any
 from benchmarks.bench_seal import LARGE_FRAMES, MB, write_edition
 from manifests.outcomes import Outcome
 from orchestrator import wiring
-from orchestrator.adapters.python_image import build_python_image, python_program
-from orchestrator.core.elf import ProbeCall, syscall_probe_elf
-from orchestrator.core.run_policy import engine_platform
-from orchestrator.core.tiny_image import tiny_image
+from orchestrator.adapters.docker.python_image import build_python_image, python_program
+from orchestrator.core.images.elf import ProbeCall, syscall_probe_elf
+from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.core.runs.run_policy import engine_platform
 from orchestrator.ports.engine import EngineUnavailable
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.add_team import add_team
-from orchestrator.usecases.certify import certify
-from orchestrator.usecases.prepare_run import CertifyRequest
-from orchestrator.usecases.sandbox_parts import architecture_of
+from orchestrator.usecases.runs.certify import certify
+from orchestrator.usecases.runs.prepare_run import CertifyRequest
+from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
+from orchestrator.usecases.workspaces.add_team import add_team
 from sandbox_profiles.profile import SandboxProfile, load_profile
 
 CLIPS = 200

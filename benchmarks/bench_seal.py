@@ -17,21 +17,21 @@ from typing import Any
 import numpy as np
 
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.age_files import AgeKeyring, AgeSealer, generate_identity
-from orchestrator.adapters.epee_folder import EditionFile
-from orchestrator.adapters.ledger_sql import create_sql_ledger, open_sql_ledger
-from orchestrator.adapters.new_workspace import stage_workspace
-from orchestrator.adapters.signing_keys import create_signing_keys, load_signing_keys
-from orchestrator.adapters.workspace_files import open_workspace
-from orchestrator.core.seal_documents import SealRecipients
+from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.adapters.files.new_workspace import stage_workspace
+from orchestrator.adapters.files.workspace_files import open_workspace
+from orchestrator.adapters.keys.age_files import AgeKeyring, AgeSealer, generate_identity
+from orchestrator.adapters.keys.signing_keys import create_signing_keys, load_signing_keys
+from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
+from orchestrator.core.editions.seal_documents import SealRecipients
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
-from orchestrator.usecases.initialise import WorkspaceMakers, initialise
-from orchestrator.usecases.open_clips import open_sealed_clips
-from orchestrator.usecases.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.sealed_check import check_sealed_set
-from orchestrator.usecases.sealed_editions import load_sealed_edition
+from orchestrator.usecases.editions.open_clips import open_sealed_clips
+from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.usecases.editions.sealed_check import check_sealed_set
+from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
+from orchestrator.usecases.workspaces.initialise import WorkspaceMakers, initialise
 
 MB = 1_000_000
 CLIPS, FRAMES, SIZE_MB = 200, 651, 200

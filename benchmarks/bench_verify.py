@@ -29,14 +29,14 @@ from manifests.statements import (
     TeamRegistered,
 )
 from manifests.sums import render_sums
-from orchestrator.core.evidence import (
+from orchestrator.core.runs.evidence import (
     IN_TOTO_PAYLOAD_TYPE,
     UNLISTED,
     in_toto_statement,
     is_private,
     record_bytes,
 )
-from orchestrator.core.run_record import run_history, run_record
+from orchestrator.core.runs.run_record import run_history, run_record
 from orchestrator.ports.signing import Signer
 
 RUNS = 10_000

@@ -15,9 +15,9 @@ from manifests.encoding import canonical_json
 from manifests.runs import RunRecord
 from manifests.statements import SCORER_KINDS, STATEMENT, KeyRole, Statement
 from manifests.sums import render_sums
-from orchestrator.adapters.evidence_tar import EvidenceTar
-from orchestrator.adapters.ledger_append import seal_entry, sign_checkpoint
-from orchestrator.core.bundle import (
+from orchestrator.adapters.files.evidence_tar import EvidenceTar
+from orchestrator.adapters.ledger.ledger_append import seal_entry, sign_checkpoint
+from orchestrator.core.bundles.bundle import (
     BUNDLE_FILE,
     LOG_CHECKPOINT,
     LOG_ENTRIES,
@@ -25,15 +25,15 @@ from orchestrator.core.bundle import (
     parse_bundle,
     top_folder,
 )
-from orchestrator.core.deterministic_tar import tar_chunks
-from orchestrator.core.evidence import (
+from orchestrator.core.bundles.deterministic_tar import tar_chunks
+from orchestrator.core.log.merkle import CompactRange, leaf_hash
+from orchestrator.core.runs.evidence import (
     IN_TOTO_PAYLOAD_TYPE,
     SUMS,
     UNLISTED,
     in_toto_statement,
     is_private,
 )
-from orchestrator.core.merkle import CompactRange, leaf_hash
 from orchestrator.ports.signing import Signer, SigningKeys
 
 Files = dict[str, bytes]

@@ -32,11 +32,11 @@ from benchmarks.synthetic_evidence import (
 from manifests.digests import sha256_hex
 from manifests.encoding import canonical_json
 from manifests.statements import RunReserved, RunStarted, Statement
-from orchestrator.adapters.ledger_append import seal_entry
-from orchestrator.adapters.signing_keys import generate_signing_keys
-from orchestrator.core.bundle import LOG_CHECKPOINT
-from orchestrator.core.checkpoint import Checkpoint, parse_checkpoint, render_checkpoint
-from orchestrator.core.evidence import SUMS
+from orchestrator.adapters.keys.signing_keys import generate_signing_keys
+from orchestrator.adapters.ledger.ledger_append import seal_entry
+from orchestrator.core.bundles.bundle import LOG_CHECKPOINT
+from orchestrator.core.log.checkpoint import Checkpoint, parse_checkpoint, render_checkpoint
+from orchestrator.core.runs.evidence import SUMS
 from orchestrator.ports.signing import SigningKeys
 
 

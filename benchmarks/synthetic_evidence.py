@@ -19,30 +19,30 @@ from manifests.encoding import canonical_json
 from manifests.labels import RecognitionLabel
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import ImageRemoved, RunFinished, RunReserved, RunStarted, RunVoided
-from orchestrator.adapters.evidence_source import LEDGER_FILE, open_evidence
-from orchestrator.adapters.ledger_sql import open_sql_ledger
-from orchestrator.adapters.sample_folder import SampleFolder
-from orchestrator.adapters.staged_tar import stage_tar
-from orchestrator.adapters.workspace_files import open_workspace as open_files
+from orchestrator.adapters.files.evidence_source import LEDGER_FILE, open_evidence
+from orchestrator.adapters.files.sample_folder import SampleFolder
+from orchestrator.adapters.files.staged_tar import stage_tar
+from orchestrator.adapters.files.workspace_files import open_workspace as open_files
+from orchestrator.adapters.ledger.ledger_sql import open_sql_ledger
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 from orchestrator.key_wiring import rotate
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
-from orchestrator.usecases.add_team import add_team
-from orchestrator.usecases.export import ExportRequest, export_bundle
-from orchestrator.usecases.labels_add import LabelTools, add_labels
-from orchestrator.usecases.open_labels import open_labels, open_salted_labels
-from orchestrator.usecases.rescore import rescore
-from orchestrator.usecases.reveal import RevealTools, reveal_edition
-from orchestrator.usecases.run_evidence import write_evidence
-from orchestrator.usecases.sample_edition import SampleRequest, make_sample_edition
-from orchestrator.usecases.score_run import score_run
-from orchestrator.usecases.sealed_editions import SealedEdition, load_sealed_edition
-from orchestrator.usecases.verify import Report, VerifyRequest, verify_evidence
-from orchestrator.usecases.verify_editions import GivenLabels
-from orchestrator.usecases.workspace import Workspace
+from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
+from orchestrator.usecases.auditing.verify import Report, VerifyRequest, verify_evidence
+from orchestrator.usecases.auditing.verify_editions import GivenLabels
+from orchestrator.usecases.editions.labels_add import LabelTools, add_labels
+from orchestrator.usecases.editions.open_labels import open_labels, open_salted_labels
+from orchestrator.usecases.editions.reveal import RevealTools, reveal_edition
+from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
+from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
+from orchestrator.usecases.runs.run_evidence import write_evidence
+from orchestrator.usecases.standings.rescore import rescore
+from orchestrator.usecases.standings.score_run import score_run
+from orchestrator.usecases.workspaces.add_team import add_team
+from orchestrator.usecases.workspaces.workspace import Workspace
 from orchestrator.wiring import create_workspace, open_workspace, seal
 
 OPENS = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,13 +19,13 @@ from manifests.encoding import canonical_json
 from manifests.outcomes import Outcome
 from manifests.statements import RunFinished, RunReserved, RunStarted
 from orchestrator import wiring
-from orchestrator.core.scoring import scorer_version
+from orchestrator.core.standings.scoring import scorer_version
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import Purpose
-from orchestrator.usecases.add_team import add_team
-from orchestrator.usecases.open_labels import open_names
-from orchestrator.usecases.sealed_editions import load_sealed_edition
-from orchestrator.usecases.workspace import Workspace
+from orchestrator.usecases.editions.open_labels import open_names
+from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
+from orchestrator.usecases.workspaces.add_team import add_team
+from orchestrator.usecases.workspaces.workspace import Workspace
 
 NOW = datetime(2026, 12, 15, 12, tzinfo=UTC)
 GLOSSES = ("YOU", "OLD", "WORK", "NOW")

@@ -27,13 +27,13 @@ from manifests.labels import parse_labels
 from manifests.predictions.lines import ClipExpectation
 from manifests.predictions.segmentation import read_segmentation
 from manifests.vocabulary import render_vocabulary
-from orchestrator.core.consumer_segments import consumer_annotation
-from orchestrator.core.sample_clips import SampleClip, draw_clips, sentence
-from orchestrator.core.sample_signs import SCORED_GLOSSES
-from orchestrator.core.scoring import ScoringTask, default_parameters, translation_labels
+from orchestrator.core.editions.sample_clips import SampleClip, draw_clips, sentence
+from orchestrator.core.editions.sample_signs import SCORED_GLOSSES
+from orchestrator.core.runs.consumer_segments import consumer_annotation
+from orchestrator.core.standings.scoring import ScoringTask, default_parameters, translation_labels
 from orchestrator.entrants import recognize, segment
-from orchestrator.usecases.sample_edition import annotation, label, npy_file
-from orchestrator.usecases.train_baselines import train_baseline
+from orchestrator.usecases.editions.sample_edition import annotation, label, npy_file
+from orchestrator.usecases.editions.train_baselines import train_baseline
 from scorers.translation.bleurt_scores import SegmentScores, render_segment_scores
 from scorers.translation.derangement import derange_main_slices
 from scorers.translation.exam import arrange

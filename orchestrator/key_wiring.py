@@ -9,14 +9,14 @@ from pathlib import Path
 
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import KeyRole
-from orchestrator.adapters.key_files import KeyFolder, unlock_signing_keys
-from orchestrator.adapters.ledger_sql import open_sql_ledger
-from orchestrator.adapters.passphrases import Passphrases, choose_passphrase, require_strength
-from orchestrator.adapters.signing_keys import load_signing_keys
+from orchestrator.adapters.files.workspace_files import open_workspace as open_workspace_files
+from orchestrator.adapters.keys.key_files import KeyFolder, unlock_signing_keys
+from orchestrator.adapters.keys.passphrases import Passphrases, choose_passphrase, require_strength
+from orchestrator.adapters.keys.signing_keys import load_signing_keys
+from orchestrator.adapters.ledger.ledger_sql import open_sql_ledger
 from orchestrator.adapters.system_clock import SystemClock
-from orchestrator.adapters.workspace_files import open_workspace as open_workspace_files
 from orchestrator.ports.signing import SigningKeys
-from orchestrator.usecases.rotate_key import (
+from orchestrator.usecases.workspaces.rotate_key import (
     Rotated,
     RotationTools,
     rotate_key,

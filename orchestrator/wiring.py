@@ -14,30 +14,30 @@ from manifests.digests import oci_digest
 from manifests.editions import Edition, Track
 from manifests.errors import RefusedByPolicy
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.age_files import (
+from orchestrator.adapters.docker.archive_file import ArchiveFile
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.image_builder import PythonImageBuilder
+from orchestrator.adapters.docker.nvidia_smi import list_gpu_uuids
+from orchestrator.adapters.docker.probe_image import gpu_probe_image
+from orchestrator.adapters.docker.registry_http import HttpRegistry
+from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.adapters.files.new_workspace import stage_workspace
+from orchestrator.adapters.files.sample_folder import SampleFolder
+from orchestrator.adapters.files.workspace_files import open_workspace as open_workspace_files
+from orchestrator.adapters.keys.age_files import (
     AgeKeyring,
     AgeSealer,
     generate_identity,
     protect_identity,
 )
-from orchestrator.adapters.archive_file import ArchiveFile
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.epee_folder import EditionFile
-from orchestrator.adapters.image_builder import PythonImageBuilder
-from orchestrator.adapters.ledger_sql import create_sql_ledger, open_sql_ledger
+from orchestrator.adapters.keys.signing_keys import create_signing_keys
+from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
 from orchestrator.adapters.linux_host import LinuxHost
-from orchestrator.adapters.new_workspace import stage_workspace
-from orchestrator.adapters.nvidia_smi import list_gpu_uuids
-from orchestrator.adapters.probe_image import gpu_probe_image
-from orchestrator.adapters.registry_http import HttpRegistry
-from orchestrator.adapters.sample_folder import SampleFolder
-from orchestrator.adapters.signing_keys import create_signing_keys
 from orchestrator.adapters.system_clock import SystemClock
-from orchestrator.adapters.workspace_files import open_workspace as open_workspace_files
-from orchestrator.core.image_archive import TarEntry, docker_archive_chunks
-from orchestrator.core.run_policy import engine_platform
-from orchestrator.core.seal_documents import SealDocument, SealRecipients
-from orchestrator.core.sealed_profile import seal_profile
+from orchestrator.core.editions.seal_documents import SealDocument, SealRecipients
+from orchestrator.core.editions.sealed_profile import seal_profile
+from orchestrator.core.images.image_archive import TarEntry, docker_archive_chunks
+from orchestrator.core.runs.run_policy import engine_platform
 from orchestrator.key_wiring import KEYS_FOLDER, LEDGER_FILE, open_keys
 from orchestrator.ports.clip_source import EditionSource
 from orchestrator.ports.engine import ContainerEngine
@@ -45,18 +45,18 @@ from orchestrator.ports.reporter import Reporter, SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
 from orchestrator.ports.store import NotAWorkspace
-from orchestrator.usecases.build_image import BuiltEntry, build_image
-from orchestrator.usecases.doctor import DoctorReport, Examination, examine_host
-from orchestrator.usecases.host_gpus import HostGpus
-from orchestrator.usecases.initialise import Initialised, WorkspaceMakers, initialise
-from orchestrator.usecases.pick_up import pick_up
-from orchestrator.usecases.resolve_image import ImageSources
-from orchestrator.usecases.run_host import RunHost
-from orchestrator.usecases.sample_edition import SampleRequest, make_sample_edition
-from orchestrator.usecases.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.self_test import probe_sandbox, require_sandbox
-from orchestrator.usecases.train_baselines import PROGRAM_OF_TRACK, train_baseline
-from orchestrator.usecases.workspace import Workspace
+from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
+from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.usecases.editions.train_baselines import PROGRAM_OF_TRACK, train_baseline
+from orchestrator.usecases.entrants.doctor import DoctorReport, Examination, examine_host
+from orchestrator.usecases.images.build_image import BuiltEntry, build_image
+from orchestrator.usecases.images.resolve_image import ImageSources
+from orchestrator.usecases.sandbox.host_gpus import HostGpus
+from orchestrator.usecases.sandbox.run_host import RunHost
+from orchestrator.usecases.sandbox.self_test import probe_sandbox, require_sandbox
+from orchestrator.usecases.workspaces.initialise import Initialised, WorkspaceMakers, initialise
+from orchestrator.usecases.workspaces.pick_up import pick_up
+from orchestrator.usecases.workspaces.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile, ShippedProfile, load_profile, parse_profile
 
 

@@ -11,7 +11,7 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import CURRENT_FOLDER, AsJson, Workspace
 
 if TYPE_CHECKING:
-    from orchestrator.usecases.verify import Report, VerifyRequest
+    from orchestrator.usecases.auditing.verify import Report, VerifyRequest
 
 PANEL = "Auditors"
 
@@ -40,9 +40,9 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check published evidence by numbered checks, offline, without keys or clips."""
-    from orchestrator.cli.console import print_json
-    from orchestrator.cli.receipt_view import receipt_bytes
-    from orchestrator.usecases.verify import verify_evidence
+    from orchestrator.cli.views.console import print_json
+    from orchestrator.cli.views.receipt_view import receipt_bytes
+    from orchestrator.usecases.auditing.verify import verify_evidence
 
     receipt = receipt_bytes(path)
     if receipt is not None:
@@ -75,12 +75,12 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the public evidence as one tar: the same evidence gives the same bytes."""
-    from orchestrator.adapters.evidence_source import LEDGER_FILE
-    from orchestrator.adapters.ledger_sql import open_sql_ledger
-    from orchestrator.adapters.staged_tar import stage_tar
-    from orchestrator.adapters.workspace_files import open_workspace
-    from orchestrator.cli.console import print_json, say
-    from orchestrator.usecases.export import ExportRequest, export_bundle
+    from orchestrator.adapters.files.evidence_source import LEDGER_FILE
+    from orchestrator.adapters.files.staged_tar import stage_tar
+    from orchestrator.adapters.files.workspace_files import open_workspace
+    from orchestrator.adapters.ledger.ledger_sql import open_sql_ledger
+    from orchestrator.cli.views.console import print_json, say
+    from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
 
     store = open_workspace(workspace)
     request = ExportRequest(target=target, private=private, tiles=log, bag=bagit)
@@ -104,11 +104,11 @@ def _request(
     keys: list[Path],
     origin: str | None,
 ) -> VerifyRequest:
-    from orchestrator.adapters.evidence_source import open_evidence
-    from orchestrator.adapters.input_files import read_input_file
+    from orchestrator.adapters.files.evidence_source import open_evidence
+    from orchestrator.adapters.files.input_files import read_input_file
     from orchestrator.core.verification.signatures import read_public_key
-    from orchestrator.usecases.verify import VerifyRequest
-    from orchestrator.usecases.verify_editions import GivenLabels
+    from orchestrator.usecases.auditing.verify import VerifyRequest
+    from orchestrator.usecases.auditing.verify_editions import GivenLabels
 
     tree, kind, ledger = open_evidence(path)
     pinned = (read_public_key(read_input_file(k), role="run", source=str(k)) for k in keys)
@@ -126,9 +126,13 @@ def _request(
 
 
 def _verify_receipt(data: bytes, path: Path, *, keys: list[Path], as_json: bool) -> None:
-    from orchestrator.adapters.input_files import read_input_file
-    from orchestrator.cli.console import print_json
-    from orchestrator.cli.receipt_view import receipt_document, show_receipt, verify_receipt_file
+    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.cli.views.console import print_json
+    from orchestrator.cli.views.receipt_view import (
+        receipt_document,
+        show_receipt,
+        verify_receipt_file,
+    )
     from orchestrator.core.verification.signatures import read_public_key
 
     pinned = (read_public_key(read_input_file(k), role="run", source=str(k)) for k in keys)
@@ -140,7 +144,7 @@ def _verify_receipt(data: bytes, path: Path, *, keys: list[Path], as_json: bool)
 
 
 def _show(report: Report) -> None:
-    from orchestrator.cli.console import say
+    from orchestrator.cli.views.console import say
 
     say(f"{report.kind} {report.place}")
     for result in report.results:

@@ -28,7 +28,7 @@ def sample(
 ) -> None:
     """Make a sample edition in the Épée layout: clips that move, labels, edition.yaml."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json, say
+    from orchestrator.cli.views.console import print_json, say
 
     made = wiring.make_sample(
         folder, track=track, clips=clips, seed=seed, edition=edition, consumer=consumer
@@ -60,7 +60,7 @@ def build_image(
 ) -> None:
     """Build an image archive from this machine's own Python: no registry, no Docker."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json, say
+    from orchestrator.cli.views.console import print_json, say
 
     if (folder is None) == (baseline is None):
         raise typer.BadParameter("give a folder or --baseline TRACK, one of them")

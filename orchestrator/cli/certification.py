@@ -39,11 +39,11 @@ def certify(
 ) -> None:
     """Run an image on a sealed edition and record everything; uses one of the team's runs."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json
-    from orchestrator.cli.progress import shown_progress
-    from orchestrator.core.run_report import run_document
-    from orchestrator.usecases.certify import certify as certify_run
-    from orchestrator.usecases.prepare_run import CertifyRequest
+    from orchestrator.cli.views.console import print_json
+    from orchestrator.cli.views.progress import shown_progress
+    from orchestrator.core.runs.run_report import run_document
+    from orchestrator.usecases.runs.certify import certify as certify_run
+    from orchestrator.usecases.runs.prepare_run import CertifyRequest
 
     opened = wiring.open_workspace(workspace)
     request = CertifyRequest(edition=edition, team=team, image=image, repeat=repeat)
@@ -56,8 +56,8 @@ def certify(
     else:
         from rich.console import Console
 
-        from orchestrator.cli.run_view import run_summary
-        from orchestrator.cli.score_card import score_card
+        from orchestrator.cli.views.run_view import run_summary
+        from orchestrator.cli.views.score_card import score_card
 
         console = Console(highlight=False)
         if card is not None:
@@ -86,10 +86,10 @@ def replay(
 ) -> None:
     """Run a recorded run's image again on the same clips and compare; uses no run, no log."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json
-    from orchestrator.cli.progress import shown_progress
-    from orchestrator.cli.replay_view import replay_document, replay_summary
-    from orchestrator.usecases.replay import replay as replay_run
+    from orchestrator.cli.views.console import print_json
+    from orchestrator.cli.views.progress import shown_progress
+    from orchestrator.cli.views.replay_view import replay_document, replay_summary
+    from orchestrator.usecases.runs.replay import replay as replay_run
 
     opened = wiring.open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:
@@ -113,8 +113,8 @@ def runs_list(
 ) -> None:
     """List the runs and submissions of the workspace."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json
-    from orchestrator.usecases.list_runs import list_runs, run_row
+    from orchestrator.cli.views.console import print_json
+    from orchestrator.usecases.runs.list_runs import list_runs, run_row
 
     found = list_runs(wiring.open_workspace(workspace), edition=edition, team=team)
     if as_json:
@@ -122,7 +122,7 @@ def runs_list(
         return
     from rich.console import Console
 
-    from orchestrator.cli.run_view import runs_table
+    from orchestrator.cli.views.run_view import runs_table
 
     Console(highlight=False).print(runs_table(found) if found else "no runs yet")
 
@@ -139,10 +139,10 @@ def runs_show(
 ) -> None:
     """Show one run: its record, as the ledger tells it, and what the team has left."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_bytes, print_json
-    from orchestrator.core.run_report import run_document
-    from orchestrator.usecases.list_runs import show_run
-    from orchestrator.usecases.receipt import make_receipt
+    from orchestrator.cli.views.console import print_bytes, print_json
+    from orchestrator.core.runs.run_report import run_document
+    from orchestrator.usecases.runs.list_runs import show_run
+    from orchestrator.usecases.workspaces.receipt import make_receipt
 
     opened = wiring.open_workspace(workspace)
     if proof:
@@ -156,8 +156,8 @@ def runs_show(
         return
     from rich.console import Console
 
-    from orchestrator.cli.run_view import run_summary
-    from orchestrator.cli.score_card import score_card
+    from orchestrator.cli.views.run_view import run_summary
+    from orchestrator.cli.views.score_card import score_card
 
     console = Console(highlight=False)
     if shown.card is not None:
@@ -174,8 +174,8 @@ def runs_void(
 ) -> None:
     """Void a run with a public reason: it does not count any longer."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json, say
-    from orchestrator.usecases.list_runs import void_by_organizer
+    from orchestrator.cli.views.console import print_json, say
+    from orchestrator.usecases.runs.list_runs import void_by_organizer
 
     record = void_by_organizer(wiring.open_workspace(workspace), run, reason=reason)
     if as_json:
@@ -188,9 +188,9 @@ def runs_void(
 def runs_reap(workspace: Workspace = CURRENT_FOLDER, as_json: AsJson = False) -> None:
     """Pick up runs whose process died: finish or void them, and remove what they left."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json, say
-    from orchestrator.cli.progress import shown_progress
-    from orchestrator.usecases.recover_runs import recover_runs
+    from orchestrator.cli.views.console import print_json, say
+    from orchestrator.cli.views.progress import shown_progress
+    from orchestrator.usecases.runs.recover_runs import recover_runs
 
     opened = wiring.open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:

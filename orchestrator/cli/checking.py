@@ -13,7 +13,7 @@ from orchestrator.cli.options import AsJson
 
 if TYPE_CHECKING:
     from manifests.editions import Track
-    from orchestrator.usecases.check_predictions import PredictionsReport
+    from orchestrator.usecases.entrants.check_predictions import PredictionsReport
 
 EXIT_DOES_NOT_HOLD = 1
 POSES = "pose"
@@ -38,9 +38,9 @@ def check(
 
     Translation: a folder `pose` beside the file is checked with it.
     """
-    from orchestrator.adapters.epee_folder import EpeeFolder
-    from orchestrator.adapters.input_files import read_input_file
-    from orchestrator.usecases.check_predictions import check_predictions
+    from orchestrator.adapters.files.epee_folder import EpeeFolder
+    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.usecases.entrants.check_predictions import check_predictions
 
     exam = track or _track_of(clips)
     report = check_predictions(
@@ -58,7 +58,7 @@ def check(
 def _track_of(clips: Path) -> Track:
     from manifests.editions import parse_edition
     from manifests.errors import MalformedDocument
-    from orchestrator.adapters.input_files import read_input_file
+    from orchestrator.adapters.files.input_files import read_input_file
 
     edition = clips / EDITION_FILE
     if not edition.exists():
@@ -69,7 +69,7 @@ def _track_of(clips: Path) -> Track:
 
 
 def _poses(folder: Path) -> Iterator[tuple[str, bytes]]:
-    from orchestrator.adapters.input_files import list_input_folder, read_input_file
+    from orchestrator.adapters.files.input_files import list_input_folder, read_input_file
 
     if folder.exists():
         for path in list_input_folder(folder, suffix=""):
@@ -77,10 +77,10 @@ def _poses(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _show(report: PredictionsReport, predictions: Path, *, as_json: bool) -> None:
-    from orchestrator.cli.check_view import check_document, check_view
+    from orchestrator.cli.views.check_view import check_document, check_view
 
     if as_json:
-        from orchestrator.cli.console import print_json
+        from orchestrator.cli.views.console import print_json
 
         print_json(check_document(report, predictions))
         return

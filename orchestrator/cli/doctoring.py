@@ -10,7 +10,7 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import CURRENT_FOLDER, AsJson, Workspace
 
 if TYPE_CHECKING:
-    from orchestrator.usecases.doctor import DoctorReport
+    from orchestrator.usecases.entrants.doctor import DoctorReport
 
 EXIT_DOES_NOT_HOLD = 1
 EXIT_NO_ENGINE = 4
@@ -31,13 +31,13 @@ def doctor(
     done here; 1: not now, and the table says why; 4: no Docker engine answers.
     """
     from orchestrator import wiring
-    from orchestrator.cli.doctor_view import doctor_document, doctor_view
+    from orchestrator.cli.views.doctor_view import doctor_document, doctor_view
     from sandbox_profiles.profile import ShippedProfile
 
     names = tuple(ShippedProfile) if profile is None else (ShippedProfile(profile),)
     report = wiring.examine(workspace, names)
     if as_json:
-        from orchestrator.cli.console import print_json
+        from orchestrator.cli.views.console import print_json
 
         print_json(doctor_document(report))
     else:

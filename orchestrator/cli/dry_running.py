@@ -13,11 +13,11 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from orchestrator.usecases.dry_run import DryRunTools
-    from orchestrator.usecases.dry_run_input import DryRunInput
-    from orchestrator.usecases.dry_run_report import DryRunRefusal, DryRunReport
-    from orchestrator.usecases.dry_run_watch import DryRunDisplay
-    from orchestrator.usecases.score_files import InputFile
+    from orchestrator.usecases.entrants.dry_run import DryRunTools
+    from orchestrator.usecases.entrants.dry_run_input import DryRunInput
+    from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
+    from orchestrator.usecases.entrants.dry_run_watch import DryRunDisplay
+    from orchestrator.usecases.standings.score_files import InputFile
     from sandbox_profiles.profile import SandboxProfile
 
 Track = Literal["recognition", "translation", "segmentation"]
@@ -71,10 +71,10 @@ def dry_run(
 
     Needs no workspace, keys or ledger. Exit codes as `certify`.
     """
-    from orchestrator.cli.dry_run_view import shown_dry_run
-    from orchestrator.core.gpu import GpuPolicy
-    from orchestrator.usecases.dry_run import DryRunRequest
-    from orchestrator.usecases.dry_run import dry_run as run
+    from orchestrator.cli.views.dry_run_view import shown_dry_run
+    from orchestrator.core.sandbox.gpu import GpuPolicy
+    from orchestrator.usecases.entrants.dry_run import DryRunRequest
+    from orchestrator.usecases.entrants.dry_run import dry_run as run
 
     limits = _profile(profile)
     with _exam(clips, track, labels) as exam, shown_dry_run(limits, quiet=as_json) as display:
@@ -93,9 +93,9 @@ def dry_run(
 
 def _tools(display: DryRunDisplay) -> DryRunTools:
     from orchestrator import wiring
-    from orchestrator.adapters.container_window import ProcWindows
+    from orchestrator.adapters.docker.container_window import ProcWindows
     from orchestrator.adapters.system_clock import SystemClock
-    from orchestrator.usecases.dry_run import DryRunTools
+    from orchestrator.usecases.entrants.dry_run import DryRunTools
 
     return DryRunTools(
         host=wiring.run_host(wiring.docker_engine()),
@@ -106,7 +106,7 @@ def _tools(display: DryRunDisplay) -> DryRunTools:
 
 
 def _profile(name: str) -> SandboxProfile:
-    from orchestrator.adapters.input_files import read_input_file
+    from orchestrator.adapters.files.input_files import read_input_file
     from sandbox_profiles.profile import ShippedProfile, load_profile, parse_profile
 
     if name in set(ShippedProfile):
@@ -145,9 +145,9 @@ def _make_sample(root: Path, track: Track) -> None:
 
 
 def _read(folder: Path, track: Track | None, labels: InputFile | None) -> DryRunInput:
-    from orchestrator.adapters.epee_folder import EpeeFolder
-    from orchestrator.adapters.input_files import read_input_file
-    from orchestrator.usecases.dry_run_input import read_dry_run_input
+    from orchestrator.adapters.files.epee_folder import EpeeFolder
+    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.usecases.entrants.dry_run_input import read_dry_run_input
 
     def read(name: str) -> bytes | None:
         path = folder / name
@@ -157,27 +157,27 @@ def _read(folder: Path, track: Track | None, labels: InputFile | None) -> DryRun
 
 
 def _file(path: Path | None) -> InputFile | None:
-    from orchestrator.adapters.input_files import read_input_file
-    from orchestrator.usecases.score_files import InputFile
+    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.usecases.standings.score_files import InputFile
 
     return None if path is None else InputFile(str(path), read_input_file(path))
 
 
 def _show(done: DryRunReport | DryRunRefusal, *, as_json: bool) -> None:
     if as_json:
-        from orchestrator.cli.console import print_json
+        from orchestrator.cli.views.console import print_json
 
         print_json(done.document())
         return
-    from orchestrator.cli.dry_run_view import refusal_view, result_console, verdict_view
-    from orchestrator.usecases.dry_run_report import DryRunRefusal
+    from orchestrator.cli.views.dry_run_view import refusal_view, result_console, verdict_view
+    from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal
 
     console = result_console()
     if isinstance(done, DryRunRefusal):
         console.print(refusal_view(done))
         return
     if done.card is not None:
-        from orchestrator.cli.score_card import score_card
+        from orchestrator.cli.views.score_card import score_card
 
         console.print(score_card(done.card.as_document(), title=f"score card · {done.track}"))
     console.print(verdict_view(done))

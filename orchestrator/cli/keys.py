@@ -11,8 +11,8 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import CURRENT_FOLDER, AsJson, Workspace
 
 if TYPE_CHECKING:
-    from orchestrator.core.seal_documents import SealingPlan
-    from orchestrator.usecases.show_keys import KeyReport
+    from orchestrator.core.editions.seal_documents import SealingPlan
+    from orchestrator.usecases.workspaces.show_keys import KeyReport
 
 PANEL = "Organizers"
 keys = typer.Typer(
@@ -65,7 +65,7 @@ def keys_rotate(
     as_json: AsJson = False,
 ) -> None:
     """Replace a signing key: the old one signs that, and its private half is destroyed."""
-    from orchestrator.cli.console import print_json, say
+    from orchestrator.cli.views.console import print_json, say
     from orchestrator.key_wiring import rotate
 
     rotated = rotate(workspace, role, reason=reason)
@@ -112,9 +112,13 @@ def recipients_set(
     two-person encrypts to the first, then to the second: `age -d` twice, in the other order, opens
     it. Editions that are sealed keep their recipients.
     """
-    from orchestrator.cli.console import print_json, say
+    from orchestrator.cli.views.console import print_json, say
     from orchestrator.ports.sealing import Purpose
-    from orchestrator.usecases.set_recipients import OpeningRule, RecipientTools, set_recipients
+    from orchestrator.usecases.workspaces.set_recipients import (
+        OpeningRule,
+        RecipientTools,
+        set_recipients,
+    )
     from orchestrator.wiring import open_workspace
 
     opened = open_workspace(workspace)
@@ -129,8 +133,8 @@ def recipients_set(
 
 
 def _list(workspace: Path, *, as_json: bool) -> None:
-    from orchestrator.cli.console import print_json
-    from orchestrator.usecases.show_keys import show_keys
+    from orchestrator.cli.views.console import print_json
+    from orchestrator.usecases.workspaces.show_keys import show_keys
     from orchestrator.wiring import open_workspace
 
     opened = open_workspace(workspace)
@@ -161,7 +165,7 @@ def _document(report: KeyReport) -> dict[str, object]:
 
 
 def _say_report(report: KeyReport) -> None:
-    from orchestrator.cli.console import say
+    from orchestrator.cli.views.console import say
 
     say(f"log {report.origin}")
     say(f"{'role':<8}{'algorithm':<12}{'signs':<14}{'here':<6}key id (SHA-256 of the public key)")
@@ -177,7 +181,7 @@ def _say_report(report: KeyReport) -> None:
 
 
 def _say_plan(plan: SealingPlan) -> None:
-    from orchestrator.cli.console import say
+    from orchestrator.cli.views.console import say
 
     for number, layer in enumerate(plan.layers, start=1):
         who = f"person {number} of {len(plan.layers)}" if len(plan.layers) > 1 else "opened by"

@@ -26,10 +26,10 @@ def labels_add(
 ) -> None:
     """Validate, seal and commit to a new label version; nothing is scored anew by itself."""
     from orchestrator import wiring
-    from orchestrator.adapters.input_files import read_input_file
-    from orchestrator.cli.console import print_json, say
+    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.cli.views.console import print_json, say
     from orchestrator.ports.sealing import Purpose
-    from orchestrator.usecases.labels_add import LabelTools, add_labels
+    from orchestrator.usecases.editions.labels_add import LabelTools, add_labels
 
     data = read_input_file(file)
     opened = wiring.open_workspace(workspace)
@@ -60,9 +60,9 @@ def rescore(
 ) -> None:
     """Score every completed run and submission on a label version: new rows, old rows stay."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json, say
-    from orchestrator.cli.progress import shown_progress
-    from orchestrator.usecases.rescore import rescore as rescore_edition
+    from orchestrator.cli.views.console import print_json, say
+    from orchestrator.cli.views.progress import shown_progress
+    from orchestrator.usecases.standings.rescore import rescore as rescore_edition
 
     opened = wiring.open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:

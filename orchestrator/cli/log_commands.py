@@ -24,8 +24,8 @@ def log_checkpoint(workspace: Workspace = CURRENT_FOLDER, as_json: AsJson = Fals
     Publish it where you cannot rewrite it: a mailing list, a git tag, a time stamp. Whoever keeps
     one can check later that nothing before it was changed: piste verify --checkpoint FILE.
     """
-    from orchestrator.cli.console import print_json
-    from orchestrator.core.checkpoint import parse_checkpoint
+    from orchestrator.cli.views.console import print_json
+    from orchestrator.core.log.checkpoint import parse_checkpoint
     from orchestrator.wiring import open_workspace
 
     note = open_workspace(workspace).ledger.checkpoint()
@@ -56,9 +56,9 @@ def log_consistency(
     as_json: AsJson = False,
 ) -> None:
     """Prove that the present log extends the one of an older checkpoint (RFC 6962)."""
-    from orchestrator.adapters.input_files import read_input_file
-    from orchestrator.cli.console import print_json, say
-    from orchestrator.usecases.log_consistency import prove_consistency
+    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.cli.views.console import print_json, say
+    from orchestrator.usecases.workspaces.log_consistency import prove_consistency
     from orchestrator.wiring import open_workspace
 
     note = read_input_file(older)

@@ -45,7 +45,7 @@ def init(
     A passphrase protects signing keys and age identities alike. Later commands read it from the
     file that PISTE_KEY_PASSPHRASE_FILE names, or ask for it on the terminal.
     """
-    from orchestrator.cli.console import print_json, say
+    from orchestrator.cli.views.console import print_json, say
     from orchestrator.key_wiring import new_passphrase
     from orchestrator.wiring import create_workspace
 
@@ -70,8 +70,8 @@ def seal(
 ) -> None:
     """Seal an edition: validate, rename, encrypt and commit to clips and labels, all or nothing."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json, say
-    from orchestrator.cli.progress import shown_progress
+    from orchestrator.cli.views.console import print_json, say
+    from orchestrator.cli.views.progress import shown_progress
 
     opened = wiring.open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:
@@ -100,8 +100,8 @@ def team_add(
 ) -> None:
     """Register a team."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json, say
-    from orchestrator.usecases.add_team import add_team
+    from orchestrator.cli.views.console import print_json, say
+    from orchestrator.usecases.workspaces.add_team import add_team
 
     opened = wiring.open_workspace(workspace)
     entry = add_team(

@@ -24,9 +24,9 @@ def reveal(
     They are written to the edition's revealed/ folder. The command prints what `sha256sum -c`
     checks there: the digests that were published before the first run.
     """
-    from orchestrator.cli.console import print_json
-    from orchestrator.cli.progress import shown_progress
-    from orchestrator.usecases.reveal import RevealTools, reveal_edition
+    from orchestrator.cli.views.console import print_json
+    from orchestrator.cli.views.progress import shown_progress
+    from orchestrator.usecases.editions.reveal import RevealTools, reveal_edition
     from orchestrator.wiring import open_workspace
 
     opened = open_workspace(workspace)
@@ -48,7 +48,7 @@ def reveal(
 
 
 def _say(revealed: EditionRevealed) -> None:
-    from orchestrator.cli.console import note, say
+    from orchestrator.cli.views.console import note, say
 
     for name, digest in sorted(revealed.files.items()):
         say(f"{digest}  {name}")

@@ -11,7 +11,7 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from orchestrator.usecases.score_files import InputFile, PoseFiles
+    from orchestrator.usecases.standings.score_files import InputFile, PoseFiles
 
 Track = Literal["recognition", "translation", "segmentation"]
 
@@ -53,7 +53,7 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Score a predictions file; needs no workspace and no Docker."""
-    from orchestrator.usecases.score_files import FilesToScore, score_files
+    from orchestrator.usecases.standings.score_files import FilesToScore, score_files
 
     card = score_files(
         FilesToScore(
@@ -78,20 +78,20 @@ def score(
 
 def _show(document: dict[str, object], *, as_json: bool) -> None:
     if as_json:
-        from orchestrator.cli.console import print_json
+        from orchestrator.cli.views.console import print_json
 
         print_json(document)
         return
     from rich.console import Console
 
-    from orchestrator.cli.score_card import score_card
+    from orchestrator.cli.views.score_card import score_card
 
     Console(highlight=False).print(score_card(document, title="score card"))
 
 
 def _required(path: Path) -> InputFile:
-    from orchestrator.adapters.input_files import read_input_file
-    from orchestrator.usecases.score_files import InputFile
+    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.usecases.standings.score_files import InputFile
 
     return InputFile(str(path), read_input_file(path))
 
@@ -103,8 +103,8 @@ def _file(path: Path | None) -> InputFile | None:
 def _poses(folder: Path | None) -> PoseFiles | None:
     if folder is None:
         return None
-    from orchestrator.adapters.input_files import list_input_folder
-    from orchestrator.usecases.score_files import PoseFiles
+    from orchestrator.adapters.files.input_files import list_input_folder
+    from orchestrator.usecases.standings.score_files import PoseFiles
 
     names = tuple(path.stem for path in list_input_folder(folder, suffix=".npy"))
     return PoseFiles(clip_ids=names, read=lambda name: _required(folder / f"{name}.npy"))

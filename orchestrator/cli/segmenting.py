@@ -12,8 +12,8 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from orchestrator.usecases.score_files import InputFile
-    from orchestrator.usecases.segment_tools import CandidateFiles
+    from orchestrator.usecases.standings.score_files import InputFile
+    from orchestrator.usecases.standings.segment_tools import CandidateFiles
     from scorers.segmentation.held_out import HeldOutReport
 
 segments = typer.Typer(
@@ -58,9 +58,9 @@ def edit(
 
     Outer windows may overlap; then further files are written beside the first, as NAME.2.jsonl.
     """
-    from orchestrator.adapters.sample_folder import SampleFolder
-    from orchestrator.cli.console import print_json, say
-    from orchestrator.usecases.segment_tools import Edit, edit_labels
+    from orchestrator.adapters.files.sample_folder import SampleFolder
+    from orchestrator.cli.views.console import print_json, say
+    from orchestrator.usecases.standings.segment_tools import Edit, edit_labels
 
     made = edit_labels(_read(labels), Edit(kind), size, seed=seed)
     names = [output.name, *(f"{output.stem}.{n}{output.suffix}" for n in range(2, len(made) + 1))]
@@ -88,9 +88,9 @@ def select(
     as_json: AsJson = False,
 ) -> None:
     """Choose segmenters on VALIDATION labels and write the choice to a manifest."""
-    from orchestrator.adapters.sample_folder import SampleFolder
-    from orchestrator.cli.console import print_json, say
-    from orchestrator.usecases.segment_tools import select as select_candidates
+    from orchestrator.adapters.files.sample_folder import SampleFolder
+    from orchestrator.cli.views.console import print_json, say
+    from orchestrator.usecases.standings.segment_tools import select as select_candidates
 
     _refuse_existing([output])
     manifest = select_candidates(_read(labels), _read(vocabulary), _candidates(candidate))
@@ -112,8 +112,8 @@ def apply_to_test(
     as_json: AsJson = False,
 ) -> None:
     """Score on TEST labels what the manifest selected, with its frozen thresholds."""
-    from orchestrator.cli.console import print_json
-    from orchestrator.usecases.segment_tools import apply_selection
+    from orchestrator.cli.views.console import print_json
+    from orchestrator.usecases.standings.segment_tools import apply_selection
 
     report = apply_selection(
         _read(manifest), _read(labels), _read(vocabulary), _candidates(candidate)
@@ -123,7 +123,7 @@ def apply_to_test(
         return
     from rich.console import Console
 
-    from orchestrator.cli.score_card import score_card
+    from orchestrator.cli.views.score_card import score_card
 
     console = Console(highlight=False)
     for objective, card in report.cards.items():
@@ -167,14 +167,14 @@ def _refuse_existing(files: Iterable[Path]) -> None:
 
 
 def _read(path: Path) -> InputFile:
-    from orchestrator.adapters.input_files import read_input_file
-    from orchestrator.usecases.score_files import InputFile
+    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.usecases.standings.score_files import InputFile
 
     return InputFile(str(path), read_input_file(path))
 
 
 def _candidates(texts: list[str]) -> list[CandidateFiles]:
-    from orchestrator.usecases.segment_tools import CandidateFiles, parse_candidate
+    from orchestrator.usecases.standings.segment_tools import CandidateFiles, parse_candidate
 
     parsed = [parse_candidate(text) for text in texts]
     return [

@@ -40,7 +40,7 @@ def board(
     """Show an edition's board: ranked rows, ties, gaps, what is held and what is not ranked."""
     from manifests.errors import MalformedDocument
     from orchestrator import wiring
-    from orchestrator.usecases.board import BoardRequest, show_board
+    from orchestrator.usecases.standings.board import BoardRequest, show_board
 
     if qualifier is not None and final is not None:
         raise MalformedDocument("give --qualifier for a Final, or --final for a Qualifier")
@@ -49,13 +49,13 @@ def board(
     )
     document = show_board(wiring.open_workspace(workspace), request).as_document()
     if as_json:
-        from orchestrator.cli.console import print_json
+        from orchestrator.cli.views.console import print_json
 
         print_json(document)
         return
     from rich.console import Console
 
-    from orchestrator.cli.board_table import board_table
+    from orchestrator.cli.views.board_table import board_table
 
     Console(highlight=False).print(board_table(document))
 
@@ -77,9 +77,9 @@ def submit(
 ) -> None:
     """Hand in predictions on an open qualifier: self-reported, rate-limited, reviewed."""
     from orchestrator import wiring
-    from orchestrator.adapters.input_files import read_input_file
-    from orchestrator.cli.progress import shown_progress
-    from orchestrator.usecases.submit_predictions import Submission, submit_predictions
+    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.cli.views.progress import shown_progress
+    from orchestrator.usecases.standings.submit_predictions import Submission, submit_predictions
 
     submission = Submission(
         edition=edition,
@@ -99,7 +99,7 @@ def submit(
 
 
 def _show_submission(document: dict[str, object], *, as_json: bool) -> None:
-    from orchestrator.cli.console import print_json, say
+    from orchestrator.cli.views.console import print_json, say
 
     if as_json:
         print_json(document)
@@ -108,7 +108,7 @@ def _show_submission(document: dict[str, object], *, as_json: bool) -> None:
     if isinstance(score, dict):
         from rich.console import Console
 
-        from orchestrator.cli.score_card import score_card
+        from orchestrator.cli.views.score_card import score_card
 
         Console(highlight=False).print(score_card(score, title="score card · self-reported"))
     else:
@@ -130,8 +130,8 @@ def review(
 ) -> None:
     """Accept or decline a self-reported row, or ask its team for a Final run."""
     from orchestrator import wiring
-    from orchestrator.cli.console import print_json, say
-    from orchestrator.usecases.review_submission import review_submission
+    from orchestrator.cli.views.console import print_json, say
+    from orchestrator.usecases.standings.review_submission import review_submission
 
     reviewed = review_submission(wiring.open_workspace(workspace), run, decision, reason=reason)
     if as_json:

@@ -20,9 +20,9 @@ def new(
     as_json: AsJson = False,
 ) -> None:
     """Start an entry: a small program that passes a dry run as it is, with all to build it."""
-    from orchestrator.adapters.new_folder import create_folder
-    from orchestrator.cli.console import print_json, say
-    from orchestrator.usecases.new_kit import new_kit
+    from orchestrator.adapters.files.new_folder import create_folder
+    from orchestrator.cli.views.console import print_json, say
+    from orchestrator.usecases.entrants.new_kit import new_kit
 
     made = new_kit(Path(), name, track, create=create_folder)
     if as_json:

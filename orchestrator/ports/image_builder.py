@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from manifests.digests import OciDigest
-from orchestrator.core.image_archive import TarEntry
+from orchestrator.core.images.image_archive import TarEntry
 
 
 class ImageBuilder(Protocol):

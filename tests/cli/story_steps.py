@@ -23,11 +23,11 @@ import pytest
 from benchmarks.small_exams import CLIPS, FRAMES
 from manifests.encoding import canonical_json
 from orchestrator import key_wiring, wiring
-from orchestrator.adapters.engine_simulator import EngineSimulator
-from orchestrator.adapters.simulated_world import SimulatedClock, SimulatedEnd
+from orchestrator.adapters.docker.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.simulated_world import SimulatedClock, SimulatedEnd
 from orchestrator.cli.main import main
-from orchestrator.core.elf import Architecture
-from orchestrator.core.tiny_image import tiny_image
+from orchestrator.core.images.elf import Architecture
+from orchestrator.core.images.tiny_image import tiny_image
 
 Answer = Callable[[int], dict[str, object]]
 """A clip's answer by the clip's number in the corpus."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.small_exams import recognition_answers, write_edition
-from orchestrator.adapters.simulated_world import SimulatedEnd, sleeps_for_ever
+from orchestrator.adapters.docker.simulated_world import SimulatedEnd, sleeps_for_ever
 from tests.cli.story_steps import Ended, World, answering, asked, piste, simulated_world
 
 EDITION, TEAM = "certified-final", "nova"

@@ -15,16 +15,16 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from orchestrator.core.elf import Architecture
-from orchestrator.core.tiny_image import tiny_image
+from orchestrator.core.images.elf import Architecture
+from orchestrator.core.images.tiny_image import tiny_image
 
 IMAGE = tiny_image({"run": b"x"}, entrypoint=("/run",), architecture=Architecture.AMD64)
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json, sys, time
 from orchestrator import wiring
-from orchestrator.adapters.engine_simulator import EngineSimulator
-from orchestrator.adapters.simulated_world import SimulatedClock, SimulatedEnd
+from orchestrator.adapters.docker.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.simulated_world import SimulatedClock, SimulatedEnd
 from orchestrator.adapters import system_clock
 from orchestrator.cli.main import main
 from tests.cli.test_dry_run_terminal import IMAGE

@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from orchestrator.cli import progress
-from orchestrator.cli.progress import shown_progress
+from orchestrator.cli.views import progress
+from orchestrator.cli.views.progress import shown_progress
 from orchestrator.ports.reporter import Reporter, Step
 
 

@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.engine_simulator import EngineSimulator
-from orchestrator.adapters.simulated_world import Entrant, SimulatedClock, SimulatedEnd
-from orchestrator.core.collector import CollectedFiles, OutputRules, collect_output
-from orchestrator.core.container_options import (
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
+from orchestrator.core.images.elf import Architecture, ProbeCall, syscall_probe_elf
+from orchestrator.core.images.image_config import neutralise
+from orchestrator.core.images.tiny_image import TinyImage, tiny_image
+from orchestrator.core.sandbox.collector import CollectedFiles, OutputRules, collect_output
+from orchestrator.core.sandbox.container_options import (
     EntrantSpec,
     HolderSpec,
     entrant_options,
     holder_options,
 )
-from orchestrator.core.effective import differences
-from orchestrator.core.elf import Architecture, ProbeCall, syscall_probe_elf
-from orchestrator.core.image_config import neutralise
-from orchestrator.core.tiny_image import TinyImage, tiny_image
+from orchestrator.core.sandbox.effective import differences
 from orchestrator.ports.engine import (
     ChangeKind,
     ContainerEngine,
@@ -35,7 +35,7 @@ from orchestrator.ports.engine import (
     VolumeSpec,
 )
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.sandbox_parts import (
+from orchestrator.usecases.sandbox.sandbox_parts import (
     ensure_image,
     holder_image,
     list_leftovers,

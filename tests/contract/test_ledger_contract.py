@@ -37,14 +37,14 @@ from manifests.statements import (
     Statement,
     SubmissionRecorded,
 )
-from orchestrator.adapters.ledger_memory import create_memory_ledger
-from orchestrator.adapters.ledger_sql import create_sql_ledger
-from orchestrator.adapters.signing_keys import generate_signer, generate_signing_keys
-from orchestrator.adapters.stored_ledger import StoredLedger
-from orchestrator.core.checkpoint import verify_checkpoint
-from orchestrator.core.log_audit import audit_log
-from orchestrator.core.merkle import leaf_hash, verify_consistency, verify_inclusion
-from orchestrator.core.quota import decide_reservation
+from orchestrator.adapters.keys.signing_keys import generate_signer, generate_signing_keys
+from orchestrator.adapters.ledger.ledger_memory import create_memory_ledger
+from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger
+from orchestrator.adapters.ledger.stored_ledger import StoredLedger
+from orchestrator.core.log.checkpoint import verify_checkpoint
+from orchestrator.core.log.log_audit import audit_log
+from orchestrator.core.log.merkle import leaf_hash, verify_consistency, verify_inclusion
+from orchestrator.core.runs.quota import decide_reservation
 from orchestrator.ports.ledger import Entry, Ledger
 from orchestrator.ports.signing import SigningKeys
 

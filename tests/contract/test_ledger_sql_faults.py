@@ -23,11 +23,15 @@ from benchmarks.synthetic_ledger import (
     workspace_created,
 )
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PlatformFault, RefusedByPolicy
-from orchestrator.adapters import ledger_sql, ledger_sql_errors
-from orchestrator.adapters.ledger_sql import SqlLedgerStore, create_sql_ledger, open_sql_ledger
-from orchestrator.adapters.signing_keys import generate_signing_keys
-from orchestrator.adapters.stored_ledger import StoredLedger
-from orchestrator.core.log_audit import LogCheck, audit_log
+from orchestrator.adapters.keys.signing_keys import generate_signing_keys
+from orchestrator.adapters.ledger import ledger_sql, ledger_sql_errors
+from orchestrator.adapters.ledger.ledger_sql import (
+    SqlLedgerStore,
+    create_sql_ledger,
+    open_sql_ledger,
+)
+from orchestrator.adapters.ledger.stored_ledger import StoredLedger
+from orchestrator.core.log.log_audit import LogCheck, audit_log
 from orchestrator.ports.signing import SigningKeys
 
 RUN = "00000000000000aa"

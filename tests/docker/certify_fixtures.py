@@ -15,15 +15,15 @@ import numpy as np
 
 from manifests.statements import RunReserved, Statement
 from orchestrator import wiring
-from orchestrator.core.quota import QuotaState
+from orchestrator.core.runs.quota import QuotaState
 from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.reporter import Reporter, SilentReporter
-from orchestrator.usecases.add_team import add_team
-from orchestrator.usecases.certify import CertifiedRun, certify
-from orchestrator.usecases.list_runs import team_quota
-from orchestrator.usecases.prepare_run import CertifyRequest
-from orchestrator.usecases.run_host import RunHost
-from orchestrator.usecases.workspace import Workspace
+from orchestrator.usecases.runs.certify import CertifiedRun, certify
+from orchestrator.usecases.runs.list_runs import team_quota
+from orchestrator.usecases.runs.prepare_run import CertifyRequest
+from orchestrator.usecases.sandbox.run_host import RunHost
+from orchestrator.usecases.workspaces.add_team import add_team
+from orchestrator.usecases.workspaces.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.hostile_images import SMALL_PROFILE
 

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from manifests.outcomes import Outcome
-from orchestrator.adapters.python_image import (
+from orchestrator.adapters.docker.python_image import (
     MAIN,
     PYTHON,
     BuiltImage,
@@ -19,7 +19,7 @@ from orchestrator.adapters.python_image import (
     python_program,
 )
 from orchestrator.core.diagnosis import Cause
-from orchestrator.core.image_archive import EntryKind, ImageSettings, TarEntry
+from orchestrator.core.images.image_archive import EntryKind, ImageSettings, TarEntry
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.hostile_images import ELSEWHERE, HASTY_PROFILE, HERE, SMALL_PROFILE
 

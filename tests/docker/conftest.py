@@ -18,25 +18,25 @@ import requests
 from manifests.digests import oci_digest
 from manifests.encoding import canonical_json
 from manifests.oci import OCI_CONFIG, OCI_INDEX, OCI_LAYER, OCI_MANIFEST
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.python_image import (
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.python_image import (
     BuiltImage,
     PythonImage,
     build_python_image,
     python_program,
 )
-from orchestrator.core.elf import syscall_probe_elf
-from orchestrator.core.image_archive import (
+from orchestrator.core.images.elf import syscall_probe_elf
+from orchestrator.core.images.image_archive import (
     ImageSettings,
     Layer,
     TarEntry,
     config_document,
     layer_from_entries,
 )
-from orchestrator.core.tiny_image import tiny_image
+from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.ports.engine import EngineUnavailable
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.sandbox_parts import architecture_of
+from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
 from tests.docker.certify_fixtures import (
     HASTY_EDITION,
     ROOMY_QUOTA,

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters import python_installation
-from orchestrator.adapters.python_image import BuiltImage, build_python_image, python_program
-from orchestrator.core.container_options import RUN_LABEL
-from orchestrator.core.image_archive import ImageSettings, TarEntry
+from orchestrator.adapters.docker import python_installation
+from orchestrator.adapters.docker.python_image import BuiltImage, build_python_image, python_program
+from orchestrator.core.images.image_archive import ImageSettings, TarEntry
+from orchestrator.core.sandbox.container_options import RUN_LABEL
 from sandbox_profiles.profile import SandboxProfile, load_profile
 
 HERE = f"linux/{python_installation.architecture()}"

@@ -11,15 +11,15 @@ import pytest
 from manifests.errors import PisteError
 from manifests.outcomes import Outcome
 from orchestrator import wiring
-from orchestrator.adapters.container_window import ProcWindows
-from orchestrator.adapters.epee_folder import EpeeFolder
-from orchestrator.adapters.input_files import read_input_file
+from orchestrator.adapters.docker.container_window import ProcWindows
+from orchestrator.adapters.files.epee_folder import EpeeFolder
+from orchestrator.adapters.files.input_files import read_input_file
 from orchestrator.adapters.system_clock import SystemClock
-from orchestrator.cli.dry_run_view import QuietDisplay
-from orchestrator.usecases.dry_run import DryRunRequest, DryRunTools, dry_run
-from orchestrator.usecases.dry_run_input import DryRunInput, read_dry_run_input
-from orchestrator.usecases.dry_run_report import DryRunRefusal, DryRunReport
-from orchestrator.usecases.run_host import RunHost
+from orchestrator.cli.views.dry_run_view import QuietDisplay
+from orchestrator.usecases.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
+from orchestrator.usecases.entrants.dry_run_input import DryRunInput, read_dry_run_input
+from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
+from orchestrator.usecases.sandbox.run_host import RunHost
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.certify_fixtures import EDITION, HASTY_EDITION, Organizer
 from tests.docker.clumsy_images import CLUMSY, ClumsyImage

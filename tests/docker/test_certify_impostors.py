@@ -12,12 +12,12 @@ import docker
 import pytest
 
 from manifests.outcomes import Outcome
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.core.container_options import RUN_LABEL
-from orchestrator.core.elf import pause_elf
-from orchestrator.core.tiny_image import TinyImage, tiny_image
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.core.images.elf import pause_elf
+from orchestrator.core.images.tiny_image import TinyImage, tiny_image
+from orchestrator.core.sandbox.container_options import RUN_LABEL
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.sandbox_parts import architecture_of, holder_image
+from orchestrator.usecases.sandbox.sandbox_parts import architecture_of, holder_image
 from tests.docker.certify_fixtures import Organizer, piste
 from tests.docker.hostile_images import HERE, HONEST, HOSTILE, SOMEBODY_ELSE, claim_tags
 

@@ -13,13 +13,17 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.core import limit_probe
-from orchestrator.core.limit_probe import limit_checks, small_limits
-from orchestrator.core.run_policy import engine_platform
-from orchestrator.core.runtimes import GVISOR_REGISTRATION
-from orchestrator.usecases.doctor_sandbox import mounts_without_swap, probe_limits, try_profile
-from orchestrator.usecases.self_test import run_checks
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.core.runs.run_policy import engine_platform
+from orchestrator.core.sandbox import limit_probe
+from orchestrator.core.sandbox.limit_probe import limit_checks, small_limits
+from orchestrator.core.sandbox.runtimes import GVISOR_REGISTRATION
+from orchestrator.usecases.entrants.doctor_sandbox import (
+    mounts_without_swap,
+    probe_limits,
+    try_profile,
+)
+from orchestrator.usecases.sandbox.self_test import run_checks
 from sandbox_profiles.profile import load_profile
 
 pytestmark = pytest.mark.docker

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from orchestrator import wiring
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.python_image import BuiltImage
-from orchestrator.core.elf import Architecture, ProbeCall, syscall_probe_elf
-from orchestrator.core.image_archive import (
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.python_image import BuiltImage
+from orchestrator.core.images.elf import Architecture, ProbeCall, syscall_probe_elf
+from orchestrator.core.images.image_archive import (
     ImageSettings,
     TarEntry,
     config_document,
     layer_from_entries,
 )
-from orchestrator.usecases.sandbox_parts import list_leftovers
+from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
 from tests.docker.clumsy_images import CLUMSY, PRELUDE, ClumsyImage
 from tests.docker.conftest import Build, LocalRegistry, SmallImage
 from tests.docker.hostile_images import SMALL_PROFILE

@@ -16,14 +16,14 @@ import pytest
 
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import ImageRemoved
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.python_image import BuiltImage
-from orchestrator.core.elf import pause_elf
-from orchestrator.core.tiny_image import tiny_image
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.python_image import BuiltImage
+from orchestrator.core.images.elf import pause_elf
+from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.ports.engine import EngineUnavailable
 from orchestrator.ports.reporter import SilentReporter, Step
-from orchestrator.usecases.recover_runs import recover_runs
-from orchestrator.usecases.sandbox_parts import architecture_of
+from orchestrator.usecases.runs.recover_runs import recover_runs
+from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
 from tests.docker.certify_fixtures import Organizer, make_organizer
 from tests.docker.hostile_images import HERE
 

@@ -19,15 +19,15 @@ import pytest
 
 from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.python_image import BuiltImage
-from orchestrator.core.limit_probe import limit_checks, small_limits
-from orchestrator.core.runtimes import GVISOR_REGISTRATION
-from orchestrator.core.sentry_probe import OWN_KERNEL
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.python_image import BuiltImage
+from orchestrator.core.sandbox.limit_probe import limit_checks, small_limits
+from orchestrator.core.sandbox.runtimes import GVISOR_REGISTRATION
+from orchestrator.core.sandbox.sentry_probe import OWN_KERNEL
 from orchestrator.ports.engine import EngineUnavailable, StartRefused
-from orchestrator.usecases.doctor_sandbox import probe_limits, try_profile
-from orchestrator.usecases.run_host import RunHost
-from orchestrator.usecases.self_test import CheckResult, probe_sandbox, require_sandbox
+from orchestrator.usecases.entrants.doctor_sandbox import probe_limits, try_profile
+from orchestrator.usecases.sandbox.run_host import RunHost
+from orchestrator.usecases.sandbox.self_test import CheckResult, probe_sandbox, require_sandbox
 from sandbox_profiles.profile import SandboxProfile, load_profile
 from tests.docker.certify_fixtures import (
     EDITION,

@@ -10,10 +10,10 @@ import pytest
 
 from manifests.digests import oci_digest
 from manifests.errors import MalformedDocument
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.image_builder import PythonImageBuilder
-from orchestrator.adapters.probe_image import gpu_probe_image
-from orchestrator.core.image_archive import (
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.image_builder import PythonImageBuilder
+from orchestrator.adapters.docker.probe_image import gpu_probe_image
+from orchestrator.core.images.image_archive import (
     ImageSettings,
     TarEntry,
     config_document,
@@ -22,7 +22,7 @@ from orchestrator.core.image_archive import (
     layer_from_entries,
 )
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.build_image import build_image
+from orchestrator.usecases.images.build_image import build_image
 
 pytestmark = pytest.mark.docker
 

@@ -15,19 +15,19 @@ import pytest
 
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.images import ImageIdentity, Transport
-from orchestrator.adapters.archive_file import ArchiveFile
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.python_image import build_python_image, python_program
-from orchestrator.adapters.registry_http import HttpRegistry
-from orchestrator.core.image_archive import (
+from orchestrator.adapters.docker.archive_file import ArchiveFile
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.python_image import build_python_image, python_program
+from orchestrator.adapters.docker.registry_http import HttpRegistry
+from orchestrator.core.images.image_archive import (
     TarEntry,
     docker_archive_chunks,
     oci_layout_chunks,
     tar_chunks,
 )
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.bring_in_image import bring_in
-from orchestrator.usecases.resolve_image import ImageSources, resolve_image
+from orchestrator.usecases.images.bring_in_image import bring_in
+from orchestrator.usecases.images.resolve_image import ImageSources, resolve_image
 
 pytestmark = pytest.mark.docker
 

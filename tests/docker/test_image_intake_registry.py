@@ -11,13 +11,13 @@ from manifests.digests import oci_digest
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.images import Transport
 from manifests.oci import OCI_MANIFEST
-from orchestrator.adapters.archive_file import ArchiveFile
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.registry_http import HttpRegistry
+from orchestrator.adapters.docker.archive_file import ArchiveFile
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.registry_http import HttpRegistry
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.bring_in_image import bring_in
-from orchestrator.usecases.remove_image import remove_image_with_proof
-from orchestrator.usecases.resolve_image import ImageSources, resolve_image
+from orchestrator.usecases.images.bring_in_image import bring_in
+from orchestrator.usecases.images.remove_image import remove_image_with_proof
+from orchestrator.usecases.images.resolve_image import ImageSources, resolve_image
 
 pytestmark = pytest.mark.docker
 

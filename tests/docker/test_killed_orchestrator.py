@@ -11,9 +11,9 @@ import pytest
 
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunVoided
-from orchestrator.adapters.python_image import BuiltImage
+from orchestrator.adapters.docker.python_image import BuiltImage
 from orchestrator.ports.reporter import Step
-from orchestrator.usecases.run_evidence import has_evidence, load_record
+from orchestrator.usecases.runs.run_evidence import has_evidence, load_record
 from tests.docker.certify_fixtures import EDITION, Organizer, piste
 
 pytestmark = pytest.mark.docker
@@ -23,8 +23,8 @@ import os, signal, sys
 from pathlib import Path
 from orchestrator import wiring
 from orchestrator.ports.reporter import SilentReporter, Step
-from orchestrator.usecases.certify import certify
-from orchestrator.usecases.prepare_run import CertifyRequest
+from orchestrator.usecases.runs.certify import certify
+from orchestrator.usecases.runs.prepare_run import CertifyRequest
 
 root, edition, team, image, at, within = sys.argv[1:]
 

@@ -21,16 +21,16 @@ from typing import Any
 import pytest
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.docker_engine import DockerEngine
+from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.system_clock import SystemClock
-from orchestrator.core.elf import Architecture, ProbeCall, pause_elf, syscall_probe_elf
-from orchestrator.core.tiny_image import TinyImage, tiny_image
+from orchestrator.core.images.elf import Architecture, ProbeCall, pause_elf, syscall_probe_elf
+from orchestrator.core.images.tiny_image import TinyImage, tiny_image
 from orchestrator.ports.engine import EngineError, EngineUnavailable
 from orchestrator.ports.reporter import SilentReporter, Step
-from orchestrator.usecases.sandbox_parts import ensure_image, list_leftovers
-from orchestrator.usecases.sandbox_request import SandboxRequest
-from orchestrator.usecases.sandbox_run import run_in_sandbox
-from orchestrator.usecases.self_test import probe_sandbox, require_sandbox
+from orchestrator.usecases.sandbox.sandbox_parts import ensure_image, list_leftovers
+from orchestrator.usecases.sandbox.sandbox_request import SandboxRequest
+from orchestrator.usecases.sandbox.sandbox_run import run_in_sandbox
+from orchestrator.usecases.sandbox.self_test import probe_sandbox, require_sandbox
 from sandbox_profiles.profile import load_profile
 
 pytestmark = pytest.mark.docker
@@ -76,7 +76,7 @@ def test_a_socket_that_nobody_serves_is_no_engine(tmp_path: Path) -> None:
 def test_no_permission_on_the_socket_is_told_with_the_remedy() -> None:
     program = """
         import os, sys
-        from orchestrator.adapters.docker_engine import DockerEngine
+        from orchestrator.adapters.docker.docker_engine import DockerEngine
         from orchestrator.ports.engine import EngineUnavailable
         import docker, requests, urllib3.exceptions
         DockerEngine({"DOCKER_HOST": "unix:///nowhere"})
@@ -190,10 +190,10 @@ def test_a_gigabyte_streams_into_memory_volumes_in_little_memory() -> None:
     code = textwrap.dedent(
         """
         import os, resource, secrets, tarfile
-        from orchestrator.adapters.docker_engine import DockerEngine
+        from orchestrator.adapters.docker.docker_engine import DockerEngine
         from orchestrator.ports.reporter import SilentReporter
-        from orchestrator.usecases.sandbox_input import input_has_changed, provide_input
-        from orchestrator.usecases.sandbox_parts import PartNames, remove_parts, start_holder
+        from orchestrator.usecases.sandbox.sandbox_input import input_has_changed, provide_input
+        from orchestrator.usecases.sandbox.sandbox_parts import PartNames, remove_parts, start_holder
         from sandbox_profiles.profile import load_profile
         SIZE = 1100 * 2**20
         def tar():

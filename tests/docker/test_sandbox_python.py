@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.python_image import build_python_image, python_program
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.python_image import build_python_image, python_program
 from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.sandbox_parts import list_leftovers
-from orchestrator.usecases.sandbox_request import SandboxRequest, SandboxResult
-from orchestrator.usecases.sandbox_run import run_in_sandbox
+from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
+from orchestrator.usecases.sandbox.sandbox_request import SandboxRequest, SandboxResult
+from orchestrator.usecases.sandbox.sandbox_run import run_in_sandbox
 from sandbox_profiles.profile import SandboxProfile, load_profile
 
 pytestmark = pytest.mark.docker

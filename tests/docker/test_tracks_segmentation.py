@@ -15,14 +15,14 @@ from manifests.errors import PlatformFault
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunReserved, RunScored
 from orchestrator import wiring
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.python_image import BuiltImage, build_python_image, python_program
-from orchestrator.core.image_archive import ImageSettings
-from orchestrator.core.replay_comparison import Agreement
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.python_image import BuiltImage, build_python_image, python_program
+from orchestrator.core.images.image_archive import ImageSettings
+from orchestrator.core.runs.replay_comparison import Agreement
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.replay import replay
-from orchestrator.usecases.rescore import rescore
-from orchestrator.usecases.run_host import RunHost
+from orchestrator.usecases.runs.replay import replay
+from orchestrator.usecases.sandbox.run_host import RunHost
+from orchestrator.usecases.standings.rescore import rescore
 from tests.docker.certify_fixtures import Organizer, clip_mark
 from tests.docker.conftest import LocalRegistry
 from tests.docker.hostile_images import PRELUDE

@@ -12,13 +12,13 @@ import pytest
 from manifests.digests import sha256_hex
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator import wiring
-from orchestrator.adapters.docker_engine import DockerEngine
-from orchestrator.adapters.python_image import BuiltImage
-from orchestrator.core.replay_comparison import Agreement
+from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.adapters.docker.python_image import BuiltImage
+from orchestrator.core.runs.replay_comparison import Agreement
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.certify import CertifiedRun
-from orchestrator.usecases.replay import replay
-from orchestrator.usecases.run_host import RunHost
+from orchestrator.usecases.runs.certify import CertifiedRun
+from orchestrator.usecases.runs.replay import replay
+from orchestrator.usecases.sandbox.run_host import RunHost
 from tests.docker.certify_fixtures import Organizer, clip_mark, piste
 from tests.docker.track_editions import (
     CLIPS,

@@ -18,11 +18,11 @@ from manifests.editions import Track
 from manifests.encoding import canonical_json
 from manifests.oci import OCI_CONFIG, OCI_LAYER, OCI_MANIFEST
 from orchestrator import wiring
-from orchestrator.adapters.python_image import BuiltImage, build_python_image, python_program
-from orchestrator.core.image_archive import ImageSettings, TarEntry
+from orchestrator.adapters.docker.python_image import BuiltImage, build_python_image, python_program
+from orchestrator.core.images.image_archive import ImageSettings, TarEntry
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.run_host import RunHost
-from orchestrator.usecases.train_baselines import PROGRAM_OF_TRACK, train_baseline
+from orchestrator.usecases.editions.train_baselines import PROGRAM_OF_TRACK, train_baseline
+from orchestrator.usecases.sandbox.run_host import RunHost
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.certify_fixtures import Organizer
 from tests.docker.hostile_images import SMALL_PROFILE

@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.age_files import AgeKeyring, AgeSealer, generate_identity
-from orchestrator.adapters.epee_folder import EditionFile
-from orchestrator.adapters.ledger_sql import create_sql_ledger, open_sql_ledger
-from orchestrator.adapters.new_workspace import stage_workspace
-from orchestrator.adapters.sample_folder import SampleFolder
-from orchestrator.adapters.signing_keys import create_signing_keys, load_signing_keys
-from orchestrator.adapters.workspace_files import open_workspace
-from orchestrator.core.seal_documents import SealRecipients
+from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.adapters.files.new_workspace import stage_workspace
+from orchestrator.adapters.files.sample_folder import SampleFolder
+from orchestrator.adapters.files.workspace_files import open_workspace
+from orchestrator.adapters.keys.age_files import AgeKeyring, AgeSealer, generate_identity
+from orchestrator.adapters.keys.signing_keys import create_signing_keys, load_signing_keys
+from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
+from orchestrator.core.editions.seal_documents import SealRecipients
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
-from orchestrator.usecases.initialise import WorkspaceMakers, initialise
-from orchestrator.usecases.sample_edition import SampleRequest, make_sample_edition
-from orchestrator.usecases.seal_edition import SealingTools
+from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
+from orchestrator.usecases.editions.seal_edition import SealingTools
+from orchestrator.usecases.workspaces.initialise import WorkspaceMakers, initialise
 
 OPENS = datetime(2026, 1, 1, tzinfo=UTC)
 CLOSES = datetime(2026, 7, 1, tzinfo=UTC)

@@ -13,21 +13,21 @@ from manifests.errors import MalformedDocument
 from manifests.references import ImageReference
 from manifests.statements import RunReserved, Statement
 from orchestrator import wiring
-from orchestrator.adapters.archive_file import ArchiveFile
-from orchestrator.adapters.engine_simulator import EngineSimulator
-from orchestrator.adapters.simulated_world import Entrant, SimulatedClock, SimulatedEnd
-from orchestrator.core.elf import Architecture
-from orchestrator.core.quota import QuotaState
-from orchestrator.core.tiny_image import tiny_image
+from orchestrator.adapters.docker.archive_file import ArchiveFile
+from orchestrator.adapters.docker.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
+from orchestrator.core.images.elf import Architecture
+from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.core.runs.quota import QuotaState
 from orchestrator.ports.gpus import NoGpus
 from orchestrator.ports.registry import RegistryDocument
 from orchestrator.ports.reporter import SilentReporter, Step
-from orchestrator.usecases.certify import CertifiedRun, certify
-from orchestrator.usecases.list_runs import team_quota
-from orchestrator.usecases.prepare_run import CertifyRequest
-from orchestrator.usecases.resolve_image import ImageSources
-from orchestrator.usecases.run_host import RunHost
-from orchestrator.usecases.workspace import Workspace
+from orchestrator.usecases.images.resolve_image import ImageSources
+from orchestrator.usecases.runs.certify import CertifiedRun, certify
+from orchestrator.usecases.runs.list_runs import team_quota
+from orchestrator.usecases.runs.prepare_run import CertifyRequest
+from orchestrator.usecases.sandbox.run_host import RunHost
+from orchestrator.usecases.workspaces.workspace import Workspace
 
 EDITION, TEAM = "simulated-final", "nova"
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.errors import MalformedDocument, PlatformFault
-from orchestrator.adapters.age_files import (
+from orchestrator.adapters.keys.age_files import (
     AgeKeyring,
     AgeSealer,
     AgeUnsealer,
@@ -21,7 +21,7 @@ from orchestrator.adapters.age_files import (
     parse_identities,
     protect_identity,
 )
-from orchestrator.core.seal_documents import (
+from orchestrator.core.editions.seal_documents import (
     SealingPlan,
     SealRecipients,
     any_of,

@@ -34,7 +34,7 @@ from manifests.statements import (
     SubmissionReviewed,
     TeamRegistered,
 )
-from orchestrator.core.board import (
+from orchestrator.core.standings.board import (
     Board,
     Comparer,
     Counterpart,
@@ -42,10 +42,10 @@ from orchestrator.core.board import (
     View,
     build_board,
 )
-from orchestrator.core.board_document import board_document
-from orchestrator.core.board_rows import BoardRow, RowStatus, fold_board
-from orchestrator.core.counterpart import find_counterpart
-from orchestrator.core.row_flags import NotCompared
+from orchestrator.core.standings.board_document import board_document
+from orchestrator.core.standings.board_rows import BoardRow, RowStatus, fold_board
+from orchestrator.core.standings.counterpart import find_counterpart
+from orchestrator.core.standings.row_flags import NotCompared
 from scorers.statistics.paired import PairedComparison
 
 QUALIFIER, FINAL = "exam-qualifier", "exam-final"

@@ -13,8 +13,8 @@ from benchmarks.small_exams import (
     retain_run,
     seal_edition,
 )
-from orchestrator.usecases.board import BoardRequest, show_board
-from orchestrator.usecases.rescore import rescore
+from orchestrator.usecases.standings.board import BoardRequest, show_board
+from orchestrator.usecases.standings.rescore import rescore
 
 EDITION = "segments-final"
 

@@ -16,11 +16,11 @@ from benchmarks.small_exams import (
     seal_edition,
 )
 from orchestrator import wiring
-from orchestrator.core.scoring import ScoreBleurt
-from orchestrator.usecases import scoring_materials
-from orchestrator.usecases.board import BoardRequest, show_board
-from orchestrator.usecases.rescore import rescore
-from orchestrator.usecases.workspace import Workspace
+from orchestrator.core.standings.scoring import ScoreBleurt
+from orchestrator.usecases.standings import scoring_materials
+from orchestrator.usecases.standings.board import BoardRequest, show_board
+from orchestrator.usecases.standings.rescore import rescore
+from orchestrator.usecases.workspaces.workspace import Workspace
 from scorers.translation import SegmentScores, TranslationLabel, TranslationParameters
 
 EDITION = "signet-final"

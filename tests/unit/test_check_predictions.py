@@ -16,10 +16,10 @@ from manifests.editions import Track
 from manifests.errors import MalformedDocument
 from manifests.outcomes import Diagnostic
 from manifests.predictions.problems import ProblemKind
-from orchestrator.adapters.epee_folder import EpeeFolder
-from orchestrator.cli import check_view as check_view_module
-from orchestrator.cli.check_view import check_document, check_view
-from orchestrator.usecases.check_predictions import (
+from orchestrator.adapters.files.epee_folder import EpeeFolder
+from orchestrator.cli.views import check_view as check_view_module
+from orchestrator.cli.views.check_view import check_document, check_view
+from orchestrator.usecases.entrants.check_predictions import (
     MAX_PROBLEMS,
     PredictionsReport,
     check_predictions,

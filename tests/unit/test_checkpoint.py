@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
-from orchestrator.adapters.signing_keys import generate_signer
-from orchestrator.core.checkpoint import (
+from orchestrator.adapters.keys.signing_keys import generate_signer
+from orchestrator.core.log.checkpoint import (
     Checkpoint,
     checkpoint_text,
     note_key_id,
@@ -23,7 +23,7 @@ from orchestrator.core.checkpoint import (
     require_origin,
     verify_checkpoint,
 )
-from orchestrator.core.signatures import verifying_key
+from orchestrator.core.log.signatures import verifying_key
 
 SIGNER = generate_signer("log")
 CHECKPOINT = Checkpoint(origin="example.org/piste", size=21, root=hashlib.sha256(b"root").digest())

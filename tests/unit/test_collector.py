@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.outcomes import Diagnostic
-from orchestrator.core.collector import (
+from orchestrator.core.sandbox.collector import (
     CollectedFiles,
     OutputRules,
     OutputViolation,
     collect_output,
     hash_tree,
 )
-from orchestrator.core.tar_stream import TarError
+from orchestrator.core.sandbox.tar_stream import TarError
 
 RULES = OutputRules(total_bytes=5000, file_bytes=4000, files=3)
 POSES = OutputRules(total_bytes=5000, file_bytes=4000, files=3, allow_pose=True)

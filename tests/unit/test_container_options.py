@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.core.container_options import (
+from orchestrator.core.images.image_config import MAX_VOLUMES, NeutralConfig, neutralise
+from orchestrator.core.sandbox.container_options import (
     EntrantSpec,
     HolderSpec,
     entrant_options,
     holder_options,
     seccomp_option,
 )
-from orchestrator.core.effective import differences, effective_document
-from orchestrator.core.gpu import GpuKind, GpuRequest
-from orchestrator.core.image_config import MAX_VOLUMES, NeutralConfig, neutralise
+from orchestrator.core.sandbox.effective import differences, effective_document
+from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
 from sandbox_profiles.profile import load_profile
 
 IMAGE = "sha256:" + "a" * 64

@@ -13,23 +13,23 @@ import pytest
 from rich.console import Console
 
 from manifests.errors import PlatformFault, RefusedByPolicy
-from orchestrator.adapters.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.simulated_world import SimulatedClock
+from orchestrator.adapters.files.workspace_files import open_workspace
 from orchestrator.adapters.linux_host import LinuxHost
-from orchestrator.adapters.simulated_world import SimulatedClock
-from orchestrator.adapters.workspace_files import open_workspace
-from orchestrator.cli.doctor_view import doctor_document, doctor_view
-from orchestrator.core.gpu import GpuFacts, GpuKind, GpuRequest, parse_nvidia_smi
-from orchestrator.core.host_findings import HostFinding, Status, Topic
+from orchestrator.cli.views.doctor_view import doctor_document, doctor_view
+from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuRequest, parse_nvidia_smi
+from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic
 from orchestrator.ports.engine import ContainerEngine, VolumeSpec
 from orchestrator.ports.gpus import NoGpus
 from orchestrator.ports.host import HostFacts
-from orchestrator.usecases import doctor_sandbox
-from orchestrator.usecases.doctor import DoctorReport, Examination, examine_host
-from orchestrator.usecases.doctor_host import (
+from orchestrator.usecases.entrants import doctor_sandbox
+from orchestrator.usecases.entrants.doctor import DoctorReport, Examination, examine_host
+from orchestrator.usecases.entrants.doctor_host import (
     GIB,
 )
-from orchestrator.usecases.doctor_sandbox import sandbox_findings, try_profile
-from orchestrator.usecases.self_test import CheckResult
+from orchestrator.usecases.entrants.doctor_sandbox import sandbox_findings, try_profile
+from orchestrator.usecases.sandbox.self_test import CheckResult
 from sandbox_profiles.profile import load_profile
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.adapters.simulated_world import simulated_description
-from orchestrator.core.host_findings import HostFinding, Status
+from orchestrator.adapters.docker.simulated_world import simulated_description
+from orchestrator.core.sandbox.host_findings import HostFinding, Status
 from orchestrator.ports.host import HostFacts
-from orchestrator.usecases.doctor_engine import engine_findings
-from orchestrator.usecases.doctor_host import (
+from orchestrator.usecases.entrants.doctor_engine import engine_findings
+from orchestrator.usecases.entrants.doctor_host import (
     GIB,
     ClockReadings,
     clock_findings,

@@ -15,31 +15,31 @@ import pytest
 
 from manifests.errors import MalformedDocument
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.archive_file import ArchiveFile
-from orchestrator.adapters.engine_simulator import EngineSimulator
-from orchestrator.adapters.epee_folder import EpeeFolder
-from orchestrator.adapters.registry_http import HttpRegistry
-from orchestrator.adapters.sample_folder import SampleFolder
-from orchestrator.adapters.simulated_world import Entrant, SimulatedClock, SimulatedEnd
-from orchestrator.core.container_options import EntrantSpec, entrant_options
+from orchestrator.adapters.docker.archive_file import ArchiveFile
+from orchestrator.adapters.docker.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.registry_http import HttpRegistry
+from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
+from orchestrator.adapters.files.epee_folder import EpeeFolder
+from orchestrator.adapters.files.sample_folder import SampleFolder
 from orchestrator.core.diagnosis import Cause
 from orchestrator.core.diagnosis.diagnosing_options import diagnosing_options, outside_writes
-from orchestrator.core.elf import Architecture
-from orchestrator.core.gpu import GpuPolicy
-from orchestrator.core.tiny_image import TinyImage, tiny_image
+from orchestrator.core.images.elf import Architecture
+from orchestrator.core.images.tiny_image import TinyImage, tiny_image
+from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
+from orchestrator.core.sandbox.gpu import GpuPolicy
 from orchestrator.ports.container_window import ContainerWindow, NetworkAttempts, SpaceUse
 from orchestrator.ports.engine import UsageSample
 from orchestrator.ports.gpus import NoGpus
 from orchestrator.ports.reporter import SilentReporter, Step
-from orchestrator.usecases.dry_run import DryRunRequest, DryRunTools, dry_run
-from orchestrator.usecases.dry_run_input import DryRunInput, read_dry_run_input
-from orchestrator.usecases.dry_run_report import DryRunRefusal, DryRunReport
-from orchestrator.usecases.interruption import Interrupted
-from orchestrator.usecases.resolve_image import ImageSources
-from orchestrator.usecases.run_host import RunHost
-from orchestrator.usecases.sample_edition import SampleRequest, make_sample_edition
-from orchestrator.usecases.sandbox_parts import list_leftovers
-from orchestrator.usecases.score_files import InputFile
+from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
+from orchestrator.usecases.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
+from orchestrator.usecases.entrants.dry_run_input import DryRunInput, read_dry_run_input
+from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
+from orchestrator.usecases.images.resolve_image import ImageSources
+from orchestrator.usecases.sandbox.interruption import Interrupted
+from orchestrator.usecases.sandbox.run_host import RunHost
+from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
+from orchestrator.usecases.standings.score_files import InputFile
 from sandbox_profiles.profile import load_profile
 
 ROOT = Path(__file__).parents[2]

@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.images import ImageIdentity, Transport
-from orchestrator.adapters.container_window import ProcWindows
-from orchestrator.adapters.engine_simulator import EngineSimulator
-from orchestrator.adapters.network_counters import attempts_of, count_attempts, parse_snmp
-from orchestrator.adapters.simulated_images import refusal
-from orchestrator.adapters.simulated_world import SimulatedClock
-from orchestrator.cli.dry_run_view import MOST_LINES, LogLines
+from orchestrator.adapters.docker.container_window import ProcWindows
+from orchestrator.adapters.docker.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.network_counters import attempts_of, count_attempts, parse_snmp
+from orchestrator.adapters.docker.simulated_images import refusal
+from orchestrator.adapters.docker.simulated_world import SimulatedClock
+from orchestrator.cli.views.dry_run_view import MOST_LINES, LogLines
 from orchestrator.core.diagnosis.programs import FileKind, ImageFile, read_program
 from orchestrator.core.diagnosis.quantities import size_text
-from orchestrator.core.elf import Architecture, pause_elf
-from orchestrator.core.tiny_image import tiny_image
+from orchestrator.core.images.elf import Architecture, pause_elf
+from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.image_look import look_into_image
+from orchestrator.usecases.images.image_look import look_into_image
 
 SNMP = """Ip: Forwarding DefaultTTL OutDiscards OutNoRoutes
 Ip: 1 64 0 2

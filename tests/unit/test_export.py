@@ -33,10 +33,10 @@ from benchmarks.synthetic_evidence import (
     verify,
 )
 from manifests.errors import ClaimDoesNotHold, RefusedByPolicy
-from orchestrator.core.bundle import LOG_CHECKPOINT, LOG_ENTRIES, parse_bundle
-from orchestrator.core.checkpoint import parse_checkpoint
-from orchestrator.core.evidence import PRIVATE_CARD, is_private
-from orchestrator.core.tiles import EntryBundle, Tile, parse_entry_bundle, parse_tile
+from orchestrator.core.bundles.bundle import LOG_CHECKPOINT, LOG_ENTRIES, parse_bundle
+from orchestrator.core.log.checkpoint import parse_checkpoint
+from orchestrator.core.log.tiles import EntryBundle, Tile, parse_entry_bundle, parse_tile
+from orchestrator.core.runs.evidence import PRIVATE_CARD, is_private
 from orchestrator.core.verification.catalogue import Check
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from manifests.errors import MalformedDocument, RefusedByPolicy
-from orchestrator.core.gpu import (
+from orchestrator.core.sandbox.gpu import (
     GpuKind,
     GpuPolicy,
     GpuRequest,

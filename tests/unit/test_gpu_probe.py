@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from manifests.errors import PlatformFault
-from orchestrator.adapters.engine_simulator import EngineSimulator
-from orchestrator.adapters.simulated_world import SimulatedClock, SimulatedEnd
-from orchestrator.core.advisories import runc_advisory
-from orchestrator.core.container_options import EntrantSpec
-from orchestrator.core.elf import Architecture
-from orchestrator.core.gpu import QUERY_COMMAND, GpuKind, GpuRequest
-from orchestrator.core.tiny_image import tiny_image
+from orchestrator.adapters.docker.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.simulated_world import SimulatedClock, SimulatedEnd
+from orchestrator.core.images.elf import Architecture
+from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.core.sandbox.advisories import runc_advisory
+from orchestrator.core.sandbox.container_options import EntrantSpec
+from orchestrator.core.sandbox.gpu import QUERY_COMMAND, GpuKind, GpuRequest
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.gpu_probe import (
+from orchestrator.usecases.sandbox.gpu_probe import (
     GpuUnavailable,
     gpu_probe_options,
     gpu_watch,

@@ -13,29 +13,34 @@ from typing import Any
 import pytest
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.adapters.simulated_world import simulated_description
-from orchestrator.core.elf import Architecture
-from orchestrator.core.host_findings import Status
-from orchestrator.core.limit_probe import OTHER_PROCESSOR, TMP_FILES, limit_checks, small_limits
-from orchestrator.core.runtimes import (
+from orchestrator.adapters.docker.simulated_world import simulated_description
+from orchestrator.core.images.elf import Architecture
+from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.core.sandbox.host_findings import Status
+from orchestrator.core.sandbox.limit_probe import (
+    OTHER_PROCESSOR,
+    TMP_FILES,
+    limit_checks,
+    small_limits,
+)
+from orchestrator.core.sandbox.runtimes import (
     GVISOR_REGISTRATION,
     gives_up_limits,
     runtime_definition,
     start_remedy,
 )
-from orchestrator.core.sandbox_probe import FORBIDDEN_CALLS, Check, probe_checks
-from orchestrator.core.sentry_probe import (
+from orchestrator.core.sandbox.sandbox_probe import FORBIDDEN_CALLS, Check, probe_checks
+from orchestrator.core.sandbox.sentry_probe import (
     ANSWERED_WITHIN,
     OWN_KERNEL,
     ended_at_process_limit,
     process_check,
     sentry_checks,
 )
-from orchestrator.core.tiny_image import tiny_image
-from orchestrator.usecases.doctor_sandbox import sandbox_findings
-from orchestrator.usecases.engine_fitness import require_fit_engine
-from orchestrator.usecases.run_host import environment_document
-from orchestrator.usecases.self_test import CheckResult
+from orchestrator.usecases.entrants.doctor_sandbox import sandbox_findings
+from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
+from orchestrator.usecases.sandbox.run_host import environment_document
+from orchestrator.usecases.sandbox.self_test import CheckResult
 from sandbox_profiles.profile import SandboxProfile, load_profile
 from sandbox_profiles.seccomp import SocketFamily
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.adapters.engine_simulator import EngineSimulator
-from orchestrator.adapters.simulated_world import SimulatedClock
-from orchestrator.core.elf import Architecture
-from orchestrator.core.gpu import GpuKind, GpuRequest
-from orchestrator.core.tiny_image import tiny_image
+from orchestrator.adapters.docker.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.simulated_world import SimulatedClock
+from orchestrator.core.images.elf import Architecture
+from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.gpu_probe import GpuUnavailable
-from orchestrator.usecases.host_gpus import HostGpus
+from orchestrator.usecases.sandbox.gpu_probe import GpuUnavailable
+from orchestrator.usecases.sandbox.host_gpus import HostGpus
 
 UUID = "GPU-5f1c2d3e-0000-1111-2222-333344445555"
 

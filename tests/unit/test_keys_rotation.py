@@ -17,13 +17,14 @@ from benchmarks.synthetic_ledger import (
 from manifests.dsse import parse_envelope
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.statements import KeyRole, KeyRotated
-from orchestrator.adapters import key_files, ledger_append, ledger_sql, signing_keys
-from orchestrator.adapters.key_files import KeyFolder
-from orchestrator.adapters.signing_keys import create_key_file, next_key_path
-from orchestrator.core.log_audit import audit_log
+from orchestrator.adapters.keys import key_files, signing_keys
+from orchestrator.adapters.keys.key_files import KeyFolder
+from orchestrator.adapters.keys.signing_keys import create_key_file, next_key_path
+from orchestrator.adapters.ledger import ledger_append, ledger_sql
+from orchestrator.core.log.log_audit import audit_log
 from orchestrator.key_wiring import KEYS_LOCK, rotate
 from orchestrator.ports.ledger import Ledger
-from orchestrator.usecases.show_keys import show_keys
+from orchestrator.usecases.workspaces.show_keys import show_keys
 from orchestrator.wiring import create_workspace, open_workspace
 from tests.unit.killed_processes import die_after, die_before, exit_code
 

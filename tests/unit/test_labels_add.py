@@ -10,18 +10,18 @@ import pytest
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.labels import RecognitionLabel
 from manifests.statements import LabelsAdded, LabelsCommitment
-from orchestrator.adapters.age_files import AgeKeyring
-from orchestrator.adapters.epee_folder import EditionFile
+from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.adapters.keys.age_files import AgeKeyring
 from orchestrator.ports.sealing import Purpose
-from orchestrator.usecases.labels_add import LabelTools, add_labels
-from orchestrator.usecases.open_labels import (
+from orchestrator.usecases.editions.labels_add import LabelTools, add_labels
+from orchestrator.usecases.editions.open_labels import (
     find_commitment,
     label_commitments,
     open_labels,
     open_names,
 )
-from orchestrator.usecases.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.sealed_editions import load_sealed_edition
+from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 
 
 @pytest.fixture

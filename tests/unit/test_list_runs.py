@@ -23,7 +23,7 @@ from manifests.outcomes import Outcome
 from manifests.statements import RunVoided
 from orchestrator import wiring
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.list_runs import (
+from orchestrator.usecases.runs.list_runs import (
     LONGEST_REASON,
     list_runs,
     run_row,
@@ -31,8 +31,8 @@ from orchestrator.usecases.list_runs import (
     team_quota,
     void_by_organizer,
 )
-from orchestrator.usecases.rescore import rescore
-from orchestrator.usecases.workspace import Workspace
+from orchestrator.usecases.standings.rescore import rescore
+from orchestrator.usecases.workspaces.workspace import Workspace
 
 FIRST, SECOND = "exam-final", "exam-other"
 RUN = "00000000000000aa"

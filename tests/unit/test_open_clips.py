@@ -14,14 +14,14 @@ from manifests.annotations import EntrantAnnotation
 from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.exam import parse_exam
-from orchestrator.adapters.age_files import (
+from orchestrator.adapters.files.epee_folder import EditionFile, EpeeFolder
+from orchestrator.adapters.keys.age_files import (
     AgeKeyring,
     AgeUnsealer,
     generate_identity,
     parse_identities,
 )
-from orchestrator.adapters.epee_folder import EditionFile, EpeeFolder
-from orchestrator.core.clip_archives import (
+from orchestrator.core.editions.clip_archives import (
     InputFile,
     annotation_name,
     keypoints_name,
@@ -30,10 +30,10 @@ from orchestrator.core.clip_archives import (
 )
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import IdentityMissing, Purpose, SealedFileChanged
-from orchestrator.usecases.open_clips import ExamInput, open_sealed_clips, read_open_clips
-from orchestrator.usecases.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.sealed_check import check_sealed_set
-from orchestrator.usecases.sealed_editions import SealedEdition, load_sealed_edition
+from orchestrator.usecases.editions.open_clips import ExamInput, open_sealed_clips, read_open_clips
+from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.usecases.editions.sealed_check import check_sealed_set
+from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
 
 EDITION = "editions/sample-2026"
 

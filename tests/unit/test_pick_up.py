@@ -19,17 +19,17 @@ from benchmarks.small_exams import (
 from benchmarks.synthetic_ledger import image_identity
 from manifests.statements import RunReserved
 from orchestrator import wiring
-from orchestrator.adapters.engine_simulator import EngineSimulator
-from orchestrator.adapters.simulated_world import SimulatedClock
+from orchestrator.adapters.docker.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.simulated_world import SimulatedClock
 from orchestrator.ports.engine import ContainerEngine, VolumeSpec
 from orchestrator.ports.reporter import SilentReporter
-from orchestrator.usecases.list_runs import list_runs
-from orchestrator.usecases.pick_up import pick_up
-from orchestrator.usecases.recover_runs import RunIntent, remember_run
-from orchestrator.usecases.sandbox_parts import PartNames
-from orchestrator.usecases.sealed_editions import load_sealed_edition
-from orchestrator.usecases.settle_submissions import staged_file
-from orchestrator.usecases.workspace import Workspace
+from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
+from orchestrator.usecases.runs.list_runs import list_runs
+from orchestrator.usecases.runs.recover_runs import RunIntent, remember_run
+from orchestrator.usecases.sandbox.sandbox_parts import PartNames
+from orchestrator.usecases.standings.settle_submissions import staged_file
+from orchestrator.usecases.workspaces.pick_up import pick_up
+from orchestrator.usecases.workspaces.workspace import Workspace
 
 EDITION = "exam-final"
 RUN = "00000000000000aa"

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.synthetic_ledger import edition_sealed, team_registered
 from manifests.editions import EngineMinimum
 from manifests.errors import RefusedByPolicy
-from orchestrator.core.run_policy import (
+from orchestrator.core.runs.run_policy import (
     check_open,
     check_versions,
     engine_platform,

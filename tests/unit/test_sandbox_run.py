@@ -14,18 +14,22 @@ import pytest
 
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.engine_simulator import EngineSimulator
-from orchestrator.adapters.simulated_world import Entrant, SimulatedClock, SimulatedEnd
-from orchestrator.core.elf import Architecture
-from orchestrator.core.gpu import GpuKind, GpuRequest
-from orchestrator.core.tiny_image import tiny_image
+from orchestrator.adapters.docker.engine_simulator import EngineSimulator
+from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
+from orchestrator.core.images.elf import Architecture
+from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
 from orchestrator.ports.engine import EngineUnavailable, UsageSample
 from orchestrator.ports.reporter import SilentReporter, Step
-from orchestrator.usecases.engine_fitness import require_fit_engine
-from orchestrator.usecases.interruption import Interrupted
-from orchestrator.usecases.sandbox_parts import architecture_of, list_leftovers, remove_leftovers
-from orchestrator.usecases.sandbox_request import SandboxRequest, SandboxResult, StartFacts
-from orchestrator.usecases.sandbox_run import ConfigurationDiffers, run_in_sandbox
+from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
+from orchestrator.usecases.sandbox.interruption import Interrupted
+from orchestrator.usecases.sandbox.sandbox_parts import (
+    architecture_of,
+    list_leftovers,
+    remove_leftovers,
+)
+from orchestrator.usecases.sandbox.sandbox_request import SandboxRequest, SandboxResult, StartFacts
+from orchestrator.usecases.sandbox.sandbox_run import ConfigurationDiffers, run_in_sandbox
 from sandbox_profiles.profile import load_profile
 
 RUN = "0123456789abcdef"

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console, RenderableType
 
 from manifests.outcomes import Outcome
-from orchestrator.cli.run_view import runs_table
-from orchestrator.cli.score_card import ScorerString, score_card
-from orchestrator.core.run_states import Run, RunState
+from orchestrator.cli.views.run_view import runs_table
+from orchestrator.cli.views.score_card import ScorerString, score_card
+from orchestrator.core.runs.run_states import Run, RunState
 from scorers.cards import ScoreCard
 from scorers.recognition import ClipLabels, Position, RecognitionParameters, score
 

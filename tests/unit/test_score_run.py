@@ -28,12 +28,12 @@ from manifests.outcomes import Outcome
 from manifests.statements import RunScored, RunVoided, Statement
 from orchestrator import wiring
 from orchestrator.ports.sealing import IdentityMissing, Purpose
-from orchestrator.usecases.labels_add import LabelTools, add_labels
-from orchestrator.usecases.rescore import rescore
-from orchestrator.usecases.score_run import score_run
-from orchestrator.usecases.sealed_editions import load_sealed_edition
-from orchestrator.usecases.signed_folder import is_signed, sign_folder
-from orchestrator.usecases.workspace import Workspace
+from orchestrator.usecases.editions.labels_add import LabelTools, add_labels
+from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
+from orchestrator.usecases.runs.signed_folder import is_signed, sign_folder
+from orchestrator.usecases.standings.rescore import rescore
+from orchestrator.usecases.standings.score_run import score_run
+from orchestrator.usecases.workspaces.workspace import Workspace
 
 FINAL = "synthetic-final"
 

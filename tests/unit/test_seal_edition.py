@@ -16,14 +16,19 @@ import pytest
 from manifests.encoding import parse_json_object
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.labels import parse_salted_labels
-from orchestrator.adapters.age_files import AgeKeyring, generate_identity, parse_identities
-from orchestrator.adapters.epee_folder import EditionFile
-from orchestrator.core.opaque_names import assign_opaque_names, parse_names, render_names
-from orchestrator.core.seal_documents import SealRecipients, both_of, encode_seal, parse_seal
+from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.adapters.keys.age_files import AgeKeyring, generate_identity, parse_identities
+from orchestrator.core.editions.opaque_names import assign_opaque_names, parse_names, render_names
+from orchestrator.core.editions.seal_documents import (
+    SealRecipients,
+    both_of,
+    encode_seal,
+    parse_seal,
+)
 from orchestrator.ports.sealing import Purpose
-from orchestrator.usecases.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.sealed_check import check_sealed_set
-from orchestrator.usecases.sealed_editions import load_sealed_edition
+from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.usecases.editions.sealed_check import check_sealed_set
+from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 
 ContentsOf = Callable[[Path], dict[str, bytes]]
 EDITION = "editions/sample-2026"

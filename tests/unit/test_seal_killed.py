@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from manifests.statements import EditionSealed
-from orchestrator.adapters.age_files import AgeKeyring
-from orchestrator.adapters.epee_folder import EditionFile
-from orchestrator.adapters.staged_editions import StagedFolder
-from orchestrator.adapters.stored_ledger import StoredLedger
-from orchestrator.usecases.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.sealed_check import check_sealed_set
-from orchestrator.usecases.sealed_editions import load_sealed_edition
-from orchestrator.usecases.settle_editions import settle_abandoned
+from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.adapters.files.staged_editions import StagedFolder
+from orchestrator.adapters.keys.age_files import AgeKeyring
+from orchestrator.adapters.ledger.stored_ledger import StoredLedger
+from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.usecases.editions.sealed_check import check_sealed_set
+from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
+from orchestrator.usecases.editions.settle_editions import settle_abandoned
 from tests.unit.conftest import tools_of
 from tests.unit.killed_processes import die, die_after, die_before, exit_code
 

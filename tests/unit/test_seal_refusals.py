@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from manifests.errors import MalformedDocument, PlatformFault
-from orchestrator.adapters.epee_folder import EditionFile
-from orchestrator.usecases.initialise import WorkspaceMakers, initialise
-from orchestrator.usecases.seal_edition import SealingTools, seal_edition
+from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.usecases.workspaces.initialise import WorkspaceMakers, initialise
 
 ContentsOf = Callable[[Path], dict[str, bytes]]
 

@@ -22,12 +22,16 @@ from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.statements import RunScored, SubmissionRecorded
 from orchestrator import wiring
-from orchestrator.usecases.rescore import rescore
-from orchestrator.usecases.review_submission import Decision, review_submission
-from orchestrator.usecases.settle_submissions import settle_submissions
-from orchestrator.usecases.signed_folder import is_signed
-from orchestrator.usecases.submit_predictions import Submission, Submitted, submit_predictions
-from orchestrator.usecases.workspace import Workspace
+from orchestrator.usecases.runs.signed_folder import is_signed
+from orchestrator.usecases.standings.rescore import rescore
+from orchestrator.usecases.standings.review_submission import Decision, review_submission
+from orchestrator.usecases.standings.settle_submissions import settle_submissions
+from orchestrator.usecases.standings.submit_predictions import (
+    Submission,
+    Submitted,
+    submit_predictions,
+)
+from orchestrator.usecases.workspaces.workspace import Workspace
 
 QUALIFIER = "synthetic-qualifier"
 

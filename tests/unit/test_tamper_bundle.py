@@ -19,8 +19,8 @@ from benchmarks.synthetic_evidence import (
     failed,
     verify,
 )
-from orchestrator.core.bundle import BUNDLE_FILE
-from orchestrator.core.evidence import SUMS
+from orchestrator.core.bundles.bundle import BUNDLE_FILE
+from orchestrator.core.runs.evidence import SUMS
 from orchestrator.core.verification.catalogue import Check
 
 

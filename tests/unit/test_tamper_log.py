@@ -35,8 +35,8 @@ from benchmarks.synthetic_evidence import (
 )
 from manifests.encoding import canonical_json
 from manifests.statements import RunVoided
-from orchestrator.adapters.signing_keys import generate_signing_keys
-from orchestrator.core.bundle import LOG_CHECKPOINT, LOG_ENTRIES
+from orchestrator.adapters.keys.signing_keys import generate_signing_keys
+from orchestrator.core.bundles.bundle import LOG_CHECKPOINT, LOG_ENTRIES
 from orchestrator.core.verification.catalogue import Check
 
 

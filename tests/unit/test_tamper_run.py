@@ -28,7 +28,7 @@ from benchmarks.synthetic_evidence import (
     failed,
     verify,
 )
-from orchestrator.core.evidence import SUMS
+from orchestrator.core.runs.evidence import SUMS
 from orchestrator.core.verification.catalogue import Check
 
 

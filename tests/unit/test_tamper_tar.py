@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from benchmarks.bundle_edits import Files, pack, top_of, unpack
 from benchmarks.synthetic_evidence import EDITION, failed, shared_bundle, verify
 from manifests.errors import MalformedDocument
-from orchestrator.adapters.evidence_folder import EvidenceFolder
-from orchestrator.adapters.evidence_source import open_evidence
-from orchestrator.adapters.evidence_tar import EvidenceTar
-from orchestrator.core.deterministic_tar import tar_chunks, tar_header
+from orchestrator.adapters.files.evidence_folder import EvidenceFolder
+from orchestrator.adapters.files.evidence_source import open_evidence
+from orchestrator.adapters.files.evidence_tar import EvidenceTar
+from orchestrator.core.bundles.deterministic_tar import tar_chunks, tar_header
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 

@@ -11,16 +11,20 @@ from pathlib import Path
 import pytest
 
 from manifests.errors import MalformedDocument
-from orchestrator.adapters.age_files import AgeKeyring, generate_identity
-from orchestrator.adapters.epee_folder import EditionFile
-from orchestrator.core.seal_documents import any_of, both_of
+from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.adapters.keys.age_files import AgeKeyring, generate_identity
+from orchestrator.core.editions.seal_documents import any_of, both_of
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import IdentityMissing, Purpose
-from orchestrator.usecases.open_clips import open_sealed_clips
-from orchestrator.usecases.open_labels import find_commitment, open_salted_labels
-from orchestrator.usecases.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.sealed_editions import load_sealed_edition
-from orchestrator.usecases.set_recipients import OpeningRule, RecipientTools, set_recipients
+from orchestrator.usecases.editions.open_clips import open_sealed_clips
+from orchestrator.usecases.editions.open_labels import find_commitment, open_salted_labels
+from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
+from orchestrator.usecases.workspaces.set_recipients import (
+    OpeningRule,
+    RecipientTools,
+    set_recipients,
+)
 
 NAME = "sample-2026"
 

@@ -7,12 +7,12 @@ from typing import Final
 
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.predictions.problems import ProblemKind
-from orchestrator.core.assessment import PREDICTIONS_FILE
 from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
 from orchestrator.core.diagnosis.log_reading import shown
 from orchestrator.core.diagnosis.observations import Observation
 from orchestrator.core.diagnosis.quantities import size_text
 from orchestrator.core.diagnosis.writing import answers_elsewhere
+from orchestrator.core.runs.assessment import PREDICTIONS_FILE
 
 _EXPECTED: Final = f"/output/{PREDICTIONS_FILE}"
 _MOST_SHOWN: Final = 4

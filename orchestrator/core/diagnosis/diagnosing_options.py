@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from orchestrator.core.container_options import EntrantSpec, entrant_options
+from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
 
 _ENGINES_OWN: Final = (
     "/.dockerenv",

@@ -10,8 +10,8 @@ from manifests.digests import sha256_hex
 from manifests.encoding import parse_json_object, readable_json
 from manifests.errors import ClaimDoesNotHold
 from manifests.statements import EditionSealed, RunScored
-from orchestrator.core.evidence import PRIVATE_CARD, PUBLIC_CARD
-from orchestrator.core.run_record import RunHistory
+from orchestrator.core.runs.evidence import PRIVATE_CARD, PUBLIC_CARD
+from orchestrator.core.runs.run_record import RunHistory
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder

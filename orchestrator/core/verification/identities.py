@@ -8,7 +8,7 @@ from manifests.errors import ClaimDoesNotHold
 from manifests.images import ImageIdentity
 from manifests.runs import RunRecord
 from manifests.statements import EditionSealed, RunFinished, RunStarted
-from orchestrator.core.evidence import (
+from orchestrator.core.runs.evidence import (
     EFFECTIVE,
     PREDICTIONS,
     PRIVATE_CARD,
@@ -19,7 +19,7 @@ from orchestrator.core.evidence import (
     UNLISTED,
     is_private,
 )
-from orchestrator.core.run_record import RunHistory
+from orchestrator.core.runs.run_record import RunHistory
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 
-from orchestrator.core.bundle import BUNDLE_FILE, EDITIONS_FOLDER, LOG_FOLDER
-from orchestrator.core.evidence import ENVELOPE, RECORD, SUMS
+from orchestrator.core.bundles.bundle import BUNDLE_FILE, EDITIONS_FOLDER, LOG_FOLDER
+from orchestrator.core.runs.evidence import ENVELOPE, RECORD, SUMS
 from orchestrator.core.verification.seal import SEAL_FILE, SEALED_SUMS_FILE
 
 WORKSPACE_MARKERS = frozenset({"piste.json", "ledger.sqlite"})

@@ -12,8 +12,8 @@ from manifests.errors import RefusedByPolicy
 from manifests.labels import Labels, parse_salted_labels
 from manifests.statements import LabelsCommitment
 from manifests.vocabulary import parse_vocabulary
-from orchestrator.core.evidence import PREDICTIONS
-from orchestrator.core.scoring import ScoringTask, edition_parameters, score
+from orchestrator.core.runs.evidence import PREDICTIONS
+from orchestrator.core.standings.scoring import ScoringTask, edition_parameters, score
 from orchestrator.core.verification.cards import ScoredCard
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from manifests.sums import parse_sums
-from orchestrator.core.evidence import PRIVATE_SUMS, SUMS, UNLISTED, is_private
+from orchestrator.core.runs.evidence import PRIVATE_SUMS, SUMS, UNLISTED, is_private
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder

@@ -23,13 +23,13 @@ from manifests.statements import (
     RunVoided,
     Statement,
 )
-from orchestrator.core.checkpoint import SignedCheckpoint, parse_checkpoint
-from orchestrator.core.entries import StoredLeaf
-from orchestrator.core.keyset import Keyset
-from orchestrator.core.log_audit import LogAudit, LogCheck
-from orchestrator.core.merkle import leaf_hash
-from orchestrator.core.run_record import RunHistory, run_history
-from orchestrator.core.run_states import Run, RunStatement
+from orchestrator.core.log.checkpoint import SignedCheckpoint, parse_checkpoint
+from orchestrator.core.log.entries import StoredLeaf
+from orchestrator.core.log.keyset import Keyset
+from orchestrator.core.log.log_audit import LogAudit, LogCheck
+from orchestrator.core.log.merkle import leaf_hash
+from orchestrator.core.runs.run_record import RunHistory, run_history
+from orchestrator.core.runs.run_states import Run, RunStatement
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.quota import QuotaCount

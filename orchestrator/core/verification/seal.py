@@ -6,8 +6,8 @@ from manifests.editions import Edition, parse_edition
 from manifests.errors import MalformedDocument
 from manifests.statements import EditionSealed
 from manifests.sums import parse_sums
-from orchestrator.core.keyset import Keyset
-from orchestrator.core.seal_documents import SealDocument, encode_seal, parse_seal
+from orchestrator.core.editions.seal_documents import SealDocument, encode_seal, parse_seal
+from orchestrator.core.log.keyset import Keyset
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder

@@ -18,15 +18,15 @@ from manifests.encoding import canonical_json, parse_json_object
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.runs import RunRecord
 from manifests.statements import KeyRole, PublicKey
-from orchestrator.core.evidence import (
+from orchestrator.core.log.keyset import Keyset
+from orchestrator.core.log.signatures import describe_key, verify_envelope, verify_signature
+from orchestrator.core.runs.evidence import (
     ENVELOPE,
     IN_TOTO_PAYLOAD_TYPE,
     SUMS,
     SUMS_SIGNATURE,
     in_toto_statement,
 )
-from orchestrator.core.keyset import Keyset
-from orchestrator.core.signatures import describe_key, verify_envelope, verify_signature
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder

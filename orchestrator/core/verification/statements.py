@@ -8,8 +8,8 @@ from manifests.encoding import parse_json_object
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.runs import RunRecord
 from manifests.text import escape_untrusted
-from orchestrator.core.evidence import RECORD, record_bytes
-from orchestrator.core.run_record import RunHistory, run_record
+from orchestrator.core.runs.evidence import RECORD, record_bytes
+from orchestrator.core.runs.run_record import RunHistory, run_record
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder

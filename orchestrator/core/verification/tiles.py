@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 
-from orchestrator.core.merkle import CompactRange
-from orchestrator.core.tiles import (
+from orchestrator.core.log.merkle import CompactRange
+from orchestrator.core.log.tiles import (
     FULL_WIDTH,
     TILE_HEIGHT,
     entry_bundles_of,

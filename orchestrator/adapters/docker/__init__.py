@@ -1,0 +1,1 @@
+"""The Docker engine, its simulator, registries and images."""

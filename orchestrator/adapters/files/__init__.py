@@ -1,0 +1,1 @@
+"""Folders and files: workspaces, corpora, evidence, locks."""

@@ -1,0 +1,107 @@
+"""Read an organizer's or entrant's own folder in the Épée layout (design, section 5)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from manifests.errors import MalformedDocument
+from manifests.text import escape_untrusted
+from orchestrator.adapters.files.durable_files import disk_faults
+
+MAX_FILE_BYTES = 2 << 30
+"""Far beyond any clip: a larger file is a mistake, and would be read into memory whole."""
+
+_CLIP_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
+
+
+def _read(path: Path) -> bytes:
+    with disk_faults(path, "read"):
+        try:
+            size_bytes = path.stat().st_size
+            if not path.is_file():
+                raise MalformedDocument(f"{path}: not a file; the edition needs a file there")
+            if size_bytes > MAX_FILE_BYTES:
+                raise MalformedDocument(
+                    f"{path}: {size_bytes} bytes; at most {MAX_FILE_BYTES} are read"
+                )
+            return path.read_bytes()
+        except FileNotFoundError:
+            raise MalformedDocument(f"{path}: is not there; check the path") from None
+
+
+class EpeeFolder:
+    """Implements `orchestrator.ports.clip_source.ClipFolder`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @property
+    def place(self) -> str:
+        """The folder, for messages."""
+        return str(self._root)
+
+    def clip_ids(self) -> tuple[str, ...]:
+        """Return the sorted ids of all clips."""
+        keypoints = self._stems("keypoints", ".npy")
+        annotations = self._stems("annotations", ".json")
+        for clip_id in sorted(keypoints ^ annotations):
+            missing = f"annotations/{clip_id}.json"
+            if clip_id in annotations:
+                missing = f"keypoints/{clip_id}.npy"
+            raise MalformedDocument(f"{self._root}: {missing} is missing; every clip needs both")
+        if not keypoints:
+            raise MalformedDocument(f"{self._root}: no clips below keypoints/ and annotations/")
+        return tuple(sorted(keypoints))
+
+    def _stems(self, folder: str, suffix: str) -> set[str]:
+        path = self._root / folder
+        if not path.is_dir():
+            raise MalformedDocument(
+                f"{path}: no such folder; the Épée layout has keypoints/ and annotations/"
+            )
+        with disk_faults(path, "list"):
+            names = [entry.name for entry in path.iterdir() if not entry.name.startswith(".")]
+        for name in names:
+            if not name.endswith(suffix) or not _CLIP_ID.fullmatch(name.removesuffix(suffix)):
+                raise MalformedDocument(
+                    f"{path}: {escape_untrusted(name, 80)} is not a clip id and {suffix}; an id "
+                    "has 1 to 64 of A-Z a-z 0-9 _ - and begins with a letter or digit"
+                )
+        return {name.removesuffix(suffix) for name in names}
+
+    def keypoints(self, clip_id: str) -> bytes:
+        """Return the clip's `.npy` file."""
+        return _read(self._root / "keypoints" / f"{clip_id}.npy")
+
+    def annotation(self, clip_id: str) -> bytes:
+        """Return the clip's annotation."""
+        return _read(self._root / "annotations" / f"{clip_id}.json")
+
+
+class EditionFile:
+    """Implements `orchestrator.ports.clip_source.EditionSource`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def place(self) -> str:
+        """The path of `edition.yaml`."""
+        return str(self._path)
+
+    def document(self) -> bytes:
+        """Return the bytes of `edition.yaml`."""
+        return _read(self._path)
+
+    def place_of(self, path: str) -> str:
+        """Return where the edition's `path` leads."""
+        return str(self._path.parent / path)
+
+    def read(self, path: str) -> bytes:
+        """Return the bytes of a file that the edition names."""
+        return _read(self._path.parent / path)
+
+    def clips(self, path: str) -> EpeeFolder:
+        """Return the clip folder that the edition names."""
+        return EpeeFolder(self._path.parent / path)

@@ -1,0 +1,1 @@
+"""Signing keys, age identities and passphrases on disk."""

@@ -1,0 +1,231 @@
+"""age (age-encryption.org/v1) through pyrage: seal to recipients, open with identity files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import pyrage  # type: ignore[import-untyped]  # ships no stubs
+from pyrage import passphrase, x25519
+
+from manifests.errors import MalformedDocument, PlatformFault
+from manifests.text import escape_untrusted
+from orchestrator.adapters.files.durable_files import disk_faults, read_existing
+from orchestrator.adapters.keys.secret_files import read_secret
+from orchestrator.core.editions.seal_documents import SealingPlan, SealRecipients, parse_recipients
+from orchestrator.ports.sealing import (
+    IdentityMissing,
+    Purpose,
+    SealedFileChanged,
+    WrongIdentity,
+)
+
+IDENTITY_SUFFIX = ".agekey"
+RECIPIENTS = "recipients.json"
+_AGE_MAGIC = (b"age-encryption.org/v1", b"-----BEGIN AGE ENCRYPTED FILE-----")
+_NO_KEY = "No matching keys found"
+_CUT_SHORT = frozenset({"age file is truncated", "failed to fill whole buffer"})
+
+AskPassphrase = Callable[[str], Iterable[str]]
+"""Yields passphrases to try on the named identity file, one after the other."""
+
+
+def generate_identity() -> tuple[bytes, str]:
+    """Return a new identity file's bytes, as `age-keygen` writes them, and its recipient."""
+    identity = x25519.Identity.generate()
+    recipient = str(identity.to_public())
+    return f"# public key: {recipient}\n{identity}\n".encode("ascii"), recipient
+
+
+def protect_identity(identity_file: bytes, secret: str) -> bytes:
+    """Return an identity file that asks for the passphrase `secret`, as `age -p` makes it."""
+    return bytes(passphrase.encrypt(identity_file, secret))
+
+
+def parse_identities(data: bytes, *, source: str) -> tuple[x25519.Identity, ...]:
+    """Parse an identity file: one AGE-SECRET-KEY-1… per line, comments with `#`.
+
+    Raises:
+        MalformedDocument: with `source` and line, never with the secret.
+
+    """
+    found = []
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), start=1):
+        text = line.strip()
+        if text and not text.startswith("#"):
+            try:
+                found.append(x25519.Identity.from_str(text))
+            except pyrage.IdentityError as error:
+                raise MalformedDocument(
+                    f"{source}, line {number}: not an age X25519 identity (AGE-SECRET-KEY-1…)"
+                ) from error
+    if not found:
+        raise MalformedDocument(f"{source}: holds no age identity; make one with: age-keygen")
+    return tuple(found)
+
+
+def load_identities(path: Path, ask: AskPassphrase | None) -> tuple[x25519.Identity, ...]:
+    """Load an identity file of mode 0600, asking for its passphrase where it has one."""
+    data = read_secret(path)
+    if data.startswith(_AGE_MAGIC):
+        data = _unprotect(data, path, ask)
+    return parse_identities(data, source=str(path))
+
+
+def _unprotect(data: bytes, path: Path, ask: AskPassphrase | None) -> bytes:
+    if ask is None:
+        raise PlatformFault(f"{path}: is protected by a passphrase and nobody is there to ask")
+    for secret in ask(str(path)):
+        try:
+            return bytes(passphrase.decrypt(data, secret))
+        except pyrage.DecryptError:
+            continue
+    raise WrongIdentity(f"{path}: the passphrase does not open it")
+
+
+class AgeSealer:
+    """Implements `orchestrator.ports.sealing.Sealer`; threads may share it."""
+
+    def seal(self, plain: bytes, plan: SealingPlan) -> bytes:
+        """Return `plain` as age, one layer per layer of `plan`, the first innermost."""
+        for layer in plan.layers:
+            whole = io.BytesIO()  # neither reading nor growing it makes a second copy
+            pyrage.encrypt_io(io.BytesIO(plain), whole, [_recipient(text) for text in layer])
+            plain = whole.getvalue()
+        return plain
+
+    def seal_parts(self, parts: Sequence[bytes], plan: SealingPlan) -> Sequence[bytes]:
+        """Seal what the parts hold one after another, and return the ciphertext in parts."""
+        sealed = parts
+        for layer in plan.layers:
+            writer = _PartsWriter()
+            # the streaming call lets go of the interpreter's lock; the one-shot call does not
+            pyrage.encrypt_io(_PartsReader(sealed), writer, [_recipient(text) for text in layer])
+            sealed = writer.parts
+        return sealed
+
+
+class _PartsReader:
+    """Reads parts one after another without joining them."""
+
+    def __init__(self, parts: Sequence[bytes]) -> None:
+        self._parts = iter(parts)
+        self._rest = memoryview(b"")
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes; none only at the end."""
+        while not self._rest:
+            part = next(self._parts, None)
+            if part is None:
+                return b""
+            self._rest = memoryview(part)
+        taken, self._rest = self._rest[:size], self._rest[size:]
+        return bytes(taken)
+
+
+class _PartsWriter:
+    """Keeps what is written, piece by piece."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        """Keep `data`."""
+        self.parts.append(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing waits to be flushed."""
+
+
+def _recipient(text: str) -> x25519.Recipient:
+    try:
+        return x25519.Recipient.from_str(text)
+    except pyrage.RecipientError as error:
+        raise MalformedDocument(
+            f"{escape_untrusted(text)}: not an age recipient (age1…)"
+        ) from error
+
+
+class AgeUnsealer:
+    """Implements `orchestrator.ports.sealing.Unsealer`."""
+
+    def __init__(self, identities: Sequence[x25519.Identity]) -> None:
+        self._identities = list(identities)
+
+    def recipients(self) -> tuple[str, ...]:
+        """Return the public recipients of the identities at hand."""
+        return tuple(str(identity.to_public()) for identity in self._identities)
+
+    def open_sealed(self, sealed: bytes, *, layers: int, source: str) -> bytes:
+        """Return the plaintext; nothing of it on a failure."""
+        data = sealed
+        for _ in range(layers):
+            try:
+                data = pyrage.decrypt(data, self._identities)
+            except pyrage.DecryptError as error:
+                raise self._refusal(str(error), source) from error
+        return data
+
+    def _refusal(self, fact: str, source: str) -> PlatformFault:
+        if fact == _NO_KEY:
+            held = len(self._identities)
+            return WrongIdentity(
+                f"{source}: none of the {held} identities at hand opens it; seal.json names the "
+                "recipients: put the identity of one of them into the workspace's keys folder"
+            )
+        if fact in _CUT_SHORT:
+            return SealedFileChanged(f"{source}: cut short; restore it from a backup")
+        return SealedFileChanged(
+            f"{source}: changed or cut short since it was sealed ({escape_untrusted(fact, 60)}); "
+            "restore it from a backup"
+        )
+
+
+class AgeKeyring:
+    """Implements `orchestrator.ports.sealing.Keyring` on a folder of identity files.
+
+    `clips*.agekey` open clips, `labels*.agekey` open labels: a second file serves two-person
+    editions. `recipients.json` stays when an identity is carried elsewhere.
+    """
+
+    def __init__(self, folder: Path, *, ask: AskPassphrase | None = None) -> None:
+        self._folder = folder
+        self._ask = ask
+        self._loaded: dict[Purpose, AgeUnsealer] = {}
+
+    def plan(self, purpose: Purpose) -> SealingPlan:
+        """Return the recipients for `purpose`."""
+        path = self._folder / RECIPIENTS
+        recipients: SealRecipients = parse_recipients(_read_public(path), source=str(path))
+        return recipients.clips if purpose is Purpose.CLIPS else recipients.labels
+
+    def holds(self, purpose: Purpose) -> bool:
+        """Tell whether an identity file for `purpose` is there."""
+        return bool(self._files(purpose))
+
+    def identity_files(self, purpose: Purpose) -> tuple[str, ...]:
+        """Return the names of the identity files for `purpose`."""
+        return tuple(path.name for path in self._files(purpose))
+
+    def unsealer(self, purpose: Purpose) -> AgeUnsealer:
+        """Load the identities for `purpose`, once."""
+        if purpose not in self._loaded:
+            files = self._files(purpose)
+            if not files:
+                raise IdentityMissing(
+                    f"{self._folder}: no {purpose}{IDENTITY_SUFFIX}: this host cannot open "
+                    f"{purpose}; work on a host that holds that identity"
+                )
+            loaded = [one for path in files for one in load_identities(path, self._ask)]
+            self._loaded[purpose] = AgeUnsealer(loaded)
+        return self._loaded[purpose]
+
+    def _files(self, purpose: Purpose) -> list[Path]:
+        return sorted(self._folder.glob(f"{purpose}*{IDENTITY_SUFFIX}"))
+
+
+def _read_public(path: Path) -> bytes:
+    with disk_faults(path, "read the recipients"):
+        return read_existing(path)

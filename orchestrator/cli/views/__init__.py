@@ -1,0 +1,1 @@
+"""What commands show: tables, cards, progress; nothing is decided here."""

@@ -1,0 +1,1 @@
+"""Exported evidence as bytes."""

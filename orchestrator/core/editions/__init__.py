@@ -1,0 +1,1 @@
+"""Sealed editions: clips, names, seal documents, profiles, samples."""

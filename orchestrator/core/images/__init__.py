@@ -1,0 +1,1 @@
+"""What images are: archives as hostile input, assembling, configuration."""

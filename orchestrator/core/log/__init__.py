@@ -1,0 +1,1 @@
+"""The signed log: statements, tree, proofs, checkpoints, keys, rules."""

@@ -1,0 +1,1 @@
+"""A run's life: quota, states, policy, verdict, record, evidence."""

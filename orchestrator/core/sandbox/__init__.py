@@ -1,0 +1,1 @@
+"""What a container is asked for, how it is checked, watched, probed and judged."""

@@ -1,0 +1,1 @@
+"""From retained predictions to figures, and from figures to a board."""

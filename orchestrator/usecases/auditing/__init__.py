@@ -1,0 +1,1 @@
+"""Verify and export evidence."""

@@ -1,0 +1,1 @@
+"""Seal, open, extend and reveal editions; make samples."""

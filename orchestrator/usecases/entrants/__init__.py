@@ -1,0 +1,1 @@
+"""Dry runs and their diagnosis, starter kits, checks, the doctor."""

@@ -1,0 +1,102 @@
+"""The second, diagnosing pass of a dry run: on open clips, with a writable root.
+
+It answers one question: what does the program write, and where? Its answers count for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from manifests.editions import Track
+from manifests.images import ImageIdentity
+from orchestrator.core.diagnosis.diagnosing_options import diagnosing_options, outside_writes
+from orchestrator.core.editions.clip_archives import stream_input
+from orchestrator.core.images.image_config import neutralise
+from orchestrator.core.sandbox.container_options import EntrantSpec
+from orchestrator.ports.clip_source import ClipFolder
+from orchestrator.ports.engine import ContainerEngine, StartRefused
+from orchestrator.usecases.editions.open_clips import ExamInput, read_open_clips
+from orchestrator.usecases.sandbox.interruption import termination_ignored
+from orchestrator.usecases.sandbox.sandbox_input import provide_input
+from orchestrator.usecases.sandbox.sandbox_parts import PartNames, remove_parts, start_holder
+from sandbox_profiles.profile import SandboxProfile
+
+SUFFIX: Final = "8"
+"""Sets the pass's containers apart from the run's own, whose repeats count from 2."""
+
+_KILL_S: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClips:
+    """Clips that lie open in a folder. Sealed clips cannot become one: they have no folder."""
+
+    exam: ExamInput
+
+    @classmethod
+    def read(cls, folder: ClipFolder, *, track: Track, vocabulary: bytes | None) -> OpenClips:
+        """Take a folder in the Épée layout as the exam. Raises MalformedDocument."""
+        return cls(read_open_clips(folder, track=track, vocabulary=vocabulary))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosingPass:
+    """What the pass runs, and how long at most."""
+
+    run_id: str
+    identity: ImageIdentity
+    image_config: dict[str, Any]
+    profile: SandboxProfile
+    clips: OpenClips
+    limit_s: float
+
+
+def find_outside_writes(engine: ContainerEngine, request: DiagnosingPass) -> tuple[str, ...]:
+    """Run the image once more with a writable root and return the paths that it wrote.
+
+    Raises:
+        PlatformFault: when the engine fails.
+
+    """
+    names = PartNames.of(request.run_id, SUFFIX)
+    try:
+        return _run(engine, names, request)
+    finally:
+        with termination_ignored():
+            remove_parts(engine, names)
+
+
+def _run(engine: ContainerEngine, names: PartNames, request: DiagnosingPass) -> tuple[str, ...]:
+    exam = request.clips.exam
+    holder = start_holder(
+        engine,
+        names,
+        request.profile,
+        run_id=request.run_id,
+        platform=request.identity.platform,
+        input_bytes=exam.size_bytes,
+        input_files=len(exam.sums),
+    )
+    provide_input(engine, holder.container_id, stream_input(exam.files()))
+    container = engine.create_container(names.entrant, diagnosing_options(_spec(names, request)))
+    try:
+        engine.start_container(container)
+    except StartRefused:
+        return ()
+    if not engine.wait_for_exit(container, request.limit_s):
+        engine.kill_container(container)
+        engine.wait_for_exit(container, _KILL_S)
+    return outside_writes(change.path for change in engine.changes(container))
+
+
+def _spec(names: PartNames, request: DiagnosingPass) -> EntrantSpec:
+    return EntrantSpec(
+        run_id=request.run_id,
+        image_id=request.identity.engine_image_id,
+        platform=request.identity.platform,
+        input_volume=names.input,
+        output_volume=names.output,
+        profile=request.profile,
+        covered_volumes=neutralise(request.image_config).covered_volumes,
+    )

@@ -1,0 +1,1 @@
+"""Identify, bring in, build and remove images."""

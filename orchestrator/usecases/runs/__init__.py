@@ -1,0 +1,1 @@
+"""Certified runs from admission to evidence, recovery and replay."""

@@ -1,0 +1,71 @@
+"""Which GPUs this host can give a run: the vendor's list, the engine's CDI list, and a probe."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from functools import cached_property
+
+from orchestrator.core.runs.run_policy import engine_platform
+from orchestrator.core.sandbox.container_options import EntrantSpec
+from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuRequest
+from orchestrator.ports.engine import ContainerEngine
+from orchestrator.usecases.sandbox.gpu_probe import probe_gpus
+from sandbox_profiles.profile import SandboxProfile, load_profile
+
+CDI_VENDOR = "nvidia.com/gpu="
+
+
+class HostGpus:
+    """Implements `orchestrator.ports.gpus.GpuInventory` over an engine.
+
+    Where the engine knows CDI devices they are named to it, for that survives a reload of the
+    host's service manager; otherwise UUIDs are.
+    """
+
+    def __init__(
+        self,
+        engine: ContainerEngine,
+        *,
+        list_uuids: Callable[[], tuple[str, ...]],
+        load_helper: Callable[[], str],
+        profile: SandboxProfile | None = None,
+    ) -> None:
+        """`load_helper` loads an image with a C library and returns its full id."""
+        self._engine = engine
+        self._list_uuids = list_uuids
+        self._load_helper = load_helper
+        self._profile = profile or load_profile("certified")
+
+    @cached_property
+    def _cdi(self) -> tuple[str, ...]:
+        devices = self._engine.describe().cdi_devices
+        return tuple(
+            device
+            for device in sorted(devices)
+            if device.startswith(CDI_VENDOR) and device != f"{CDI_VENDOR}all"
+        )
+
+    @property
+    def kind(self) -> GpuKind:
+        """Return how devices are named to the engine."""
+        return GpuKind.CDI if self._cdi else GpuKind.UUID
+
+    def available(self) -> tuple[str, ...]:
+        """Return the devices' names; empty where the engine has no way to give one."""
+        if self._cdi:
+            return self._cdi
+        return self._list_uuids() if "nvidia" in self._engine.describe().runtimes else ()
+
+    def probe(self, request: GpuRequest) -> tuple[GpuFacts, ...]:
+        """Look at the devices from inside a container of our own."""
+        spec = EntrantSpec(
+            run_id=secrets.token_hex(8),
+            image_id=self._load_helper(),
+            platform=engine_platform(self._engine.describe().architecture),
+            input_volume="",
+            output_volume="",
+            profile=self._profile,
+            gpu=request,
+        )
+        return probe_gpus(self._engine, spec)

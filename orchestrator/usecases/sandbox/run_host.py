@@ -1,0 +1,63 @@
+"""What a host brings to a run: engine, registry, GPUs, free space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from orchestrator.core.runs.run_policy import engine_platform
+from orchestrator.core.sandbox.advisories import runc_advisory
+from orchestrator.core.sandbox.runtimes import runtime_definition
+from orchestrator.ports.engine import ContainerEngine, EngineDescription
+from orchestrator.ports.gpus import GpuInventory
+from orchestrator.usecases.images.bring_in_image import FreeBytes
+from orchestrator.usecases.images.resolve_image import ImageSources
+from sandbox_profiles.profile import SandboxProfile
+
+SelfTest = Callable[[SandboxProfile, str], None]
+"""Raises when the sandbox does not hold on this engine; the run's id names the probe's parts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHost:
+    """The machine that runs entrants."""
+
+    name: str
+    """The host's name as the record shows it."""
+    sources: ImageSources
+    free_bytes: FreeBytes
+    gpus: GpuInventory
+    self_test: SelfTest
+
+    @property
+    def engine(self) -> ContainerEngine:
+        """Return the engine that images are run by."""
+        return self.sources.engine
+
+    def platform(self) -> str:
+        """Return the platform that the engine runs, as `linux/amd64`."""
+        return engine_platform(self.engine.describe().architecture)
+
+
+def environment_document(
+    engine: EngineDescription, *, profile: SandboxProfile, gpu: list[dict[str, str]] | None
+) -> dict[str, object]:
+    """Return the environment as the record and `certify --json` show it."""
+    advisory = runc_advisory(engine.runc)
+    return {
+        "docker": engine.docker,
+        "api": engine.api,
+        "runtime": profile.runtime,
+        "runtime_definition": runtime_definition(engine.raw, profile.runtime),
+        "runc": engine.runc,
+        "containerd": engine.containerd,
+        "kernel": engine.kernel,
+        "operating_system": engine.operating_system,
+        "architecture": engine.architecture,
+        "store": engine.store,
+        "cgroup": engine.cgroup_version,
+        "security": list(engine.security_options),
+        "engine_id": engine.engine_id,
+        "gpu": gpu,
+        "advisories": [] if advisory is None else [advisory],
+    }

@@ -1,0 +1,1 @@
+"""Score what was retained, take submissions, show boards."""

@@ -1,0 +1,1 @@
+"""Make, open and look after a workspace and its keys."""
