@@ -354,18 +354,19 @@ def importers(module: str) -> set[str]:
 
 
 def test_a_writable_root_can_be_reached_from_a_dry_run_alone() -> None:
-    usecases = "orchestrator.usecases"
+    entrants = "orchestrator.usecases.entrants"
     assert importers("orchestrator.core.diagnosis.diagnosing_options") == {
-        f"{usecases}.diagnose_run"
+        f"{entrants}.diagnose_run"
     }
-    assert importers(f"{usecases}.diagnose_run") == {
-        f"{usecases}.dry_run_diagnosis",
-        f"{usecases}.dry_run_input",
+    assert importers(f"{entrants}.diagnose_run") == {
+        f"{entrants}.dry_run_diagnosis",
+        f"{entrants}.dry_run_input",
     }
-    assert importers(f"{usecases}.dry_run_diagnosis") == {f"{usecases}.dry_run"}
-    for path in (ROOT / "orchestrator" / "usecases").glob("*.py"):
-        if path.stem in {"certify", "execute_run", "prepare_run", "run_stage", "recover_runs"}:
-            assert "dry_run" not in path.read_text()
+    assert importers(f"{entrants}.dry_run_diagnosis") == {f"{entrants}.dry_run"}
+    rooms = ROOT / "orchestrator" / "usecases"
+    others = [*rooms.glob("runs/*.py"), *rooms.glob("sandbox/*.py")]
+    assert {"certify", "execute_run", "run_stage"} <= {path.stem for path in others}
+    assert [path for path in others if "diagnose_run" in path.read_text()] == []
 
 
 def test_what_the_engine_itself_changes_is_no_write_of_the_program() -> None:
