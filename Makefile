@@ -2,8 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= 2
+# Module fixtures are built once where a module stays on one worker; engine tests differ too much in length for that.
+FAST = $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadscope -m "not docker"
+ENGINE = $(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal -m docker
 
-.PHONY: help setup engine demo test test-fast test-engine lint bench cover clean
+.PHONY: help setup engine demo test test-fast test-engine test-postgres test-bleurt lint bench cover clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -19,14 +22,21 @@ demo: setup engine ## seal a sample edition, certify the baseline's image, show 
 
 test: setup ## every test, the real-engine ones included
 	@setup/engine.sh tools
-	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal
+	$(FAST)
+	$(ENGINE)
 
 test-fast: setup ## unit, contract and command-line tests without an engine
-	$(BIN)/pytest -n $(PYTEST_WORKERS) -m "not docker" tests/unit tests/contract tests/cli
+	$(FAST)
 
 test-engine: setup ## the real-engine tests alone
 	@setup/engine.sh tools
-	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal -m docker
+	$(ENGINE)
+
+test-postgres: setup ## the ledger's contract tests on a PostgreSQL of their own (optional)
+	@setup/postgres-test.sh
+
+test-bleurt: setup ## the BLEURT tests with torch, in .venv-bleurt (optional, about 1 GB)
+	@setup/bleurt-test.sh
 
 lint: setup ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .
@@ -42,5 +52,5 @@ cover: setup ## all tests with coverage, child processes included
 	$(BIN)/pytest -n $(PYTEST_WORKERS) --cov --cov-report=term:skip-covered
 
 clean: ## remove what the commands above made
-	rm -rf .venv .cache demo bench.json .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage*
+	rm -rf .venv .venv-bleurt .cache demo bench.json .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage*
 	find . -name __pycache__ -prune -exec rm -rf {} +
