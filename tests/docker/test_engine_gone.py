@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,10 @@ class PrivateEngine:
     def start(self) -> None:
         (self.short / "pid").unlink(missing_ok=True)
         command = [
+            *(
+                "unshare",
+                "--net",
+            ),  # an engine without a bridge takes that of the machine's own away
             "dockerd",
             f"--data-root={self.data}/root",
             f"--exec-root={self.short}/exec",
@@ -79,7 +84,8 @@ class PrivateEngine:
         deadline = time.monotonic() + 20
         while (left := self._processes()) and time.monotonic() < deadline:
             for pid in left:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             time.sleep(0.1)
         for mount in self._mounts():
             subprocess.run(["umount", "-l", mount], check=True)
