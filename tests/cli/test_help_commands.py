@@ -130,8 +130,14 @@ def test_help_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_for_a_shell_is_there_to_be_copied(shell: str) -> None:
+    # Without a terminal there is no shell to detect: it is named instead.
+    environment = os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     done = subprocess.run(
-        [PISTE, "--show-completion", shell], capture_output=True, text=True, check=True
+        [PISTE, "--show-completion", shell],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     assert "_PISTE_COMPLETE" in done.stdout
 
