@@ -341,6 +341,17 @@ def test_a_signal_at_any_step_leaves_nothing_behind(
     assert signal.getsignal(number) == before
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_that_a_finalizer_drops_still_ends_the_run(engine: EngineSimulator) -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted, match="SIGTERM"):
+        run(engine, entrant(GOOD), reporter=StepReporter(Step.RUN, [Finalized()].clear))
+    assert nothing_left(engine)
+
+
 def test_repeats_have_their_own_names(engine: EngineSimulator) -> None:
     names: list[str] = []
 

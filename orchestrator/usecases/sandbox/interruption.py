@@ -23,9 +23,26 @@ class Interrupted(PisteError):  # noqa: N818
     exit_code = 4
 
 
-def _raise_interrupted(number: int, _frame: FrameType | None) -> NoReturn:
-    name = signal.Signals(number).name
-    raise Interrupted(f"interrupted by {name}; containers and volumes of the run are removed")
+class _Arrived(KeyboardInterrupt):
+    """What a handler raises: unlike an Exception, no library's catch-all takes it for its own."""
+
+
+_arrived: list[str] = []
+"""Signals that came in the present block, by name; a process has one set of handlers."""
+
+
+def _raise_arrived(number: int, _frame: FrameType | None) -> NoReturn:
+    _arrived.append(signal.Signals(number).name)
+    raise _Arrived
+
+
+def raise_if_interrupted() -> None:
+    """Raise what came before and went nowhere: Python drops an exception in a finalizer.
+
+    Whatever waits long in a block of `termination_as_error` asks now and then.
+    """
+    if _arrived:
+        raise _Arrived
 
 
 def _in_main_thread() -> bool:
@@ -50,9 +67,20 @@ def _handlers(handler: signal.Handlers | object) -> Iterator[None]:
 
 @contextmanager
 def termination_as_error() -> Iterator[None]:
-    """Raise Interrupted where SIGINT, SIGTERM or SIGHUP arrives in this block."""
-    with _handlers(_raise_interrupted):
-        yield
+    """Raise Interrupted from this block where SIGINT, SIGTERM or SIGHUP arrives in it.
+
+    Inside the block it is a KeyboardInterrupt.
+    """
+    outermost = signal.getsignal(signal.SIGINT) is not _raise_arrived
+    try:
+        with _handlers(_raise_arrived):
+            yield
+    except _Arrived as error:
+        fact = f"interrupted by {_arrived[0]}"
+        raise Interrupted(f"{fact}; containers and volumes of the run are removed") from error
+    finally:
+        if outermost:
+            _arrived.clear()
 
 
 @contextmanager

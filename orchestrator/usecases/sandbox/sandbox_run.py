@@ -24,7 +24,11 @@ from orchestrator.ports.engine import (
     StartRefused,
 )
 from orchestrator.ports.reporter import Reporter, Step
-from orchestrator.usecases.sandbox.interruption import termination_as_error, termination_ignored
+from orchestrator.usecases.sandbox.interruption import (
+    raise_if_interrupted,
+    termination_as_error,
+    termination_ignored,
+)
 from orchestrator.usecases.sandbox.sandbox_input import input_has_changed, provide_input
 from orchestrator.usecases.sandbox.sandbox_parts import (
     Holder,
@@ -146,6 +150,7 @@ class _Execution:
     def _wait(self, container: str, begin: float) -> bool:
         deadline_s = float(self.request.profile.deadline_s)
         while (elapsed := self.clock.monotonic() - begin) < deadline_s:
+            raise_if_interrupted()
             self.reporter.progress(Step.RUN, elapsed, deadline_s, "s")
             pause_s = min(_LOOK_S, max(_FIRST_LOOK_S, elapsed), deadline_s - elapsed)
             if self.engine.wait_for_exit(container, pause_s):
