@@ -310,6 +310,15 @@ HOSTILE = (
 )
 
 
+ENDS: dict[str, dict[Outcome, set[Diagnostic]]] = {
+    "fork-bomb": {
+        Outcome.NONZERO_EXIT: {Diagnostic.EXIT_FAILURE},
+        Outcome.OUT_OF_MEMORY: {Diagnostic.MEMORY_LIMIT},
+    }
+}
+"""Every process behind gVisor takes memory of the sentry's: either limit may be met first."""
+
+
 @pytest.mark.parametrize("image", HOSTILE, ids=lambda image: image.name)
 def test_a_hostile_image_ends_as_it_must_behind_gvisor(
     image: HostileImage, organizer: Organizer, host: RunHost, image_cache: Path, tmp_path: Path
@@ -318,8 +327,9 @@ def test_a_hostile_image_ends_as_it_must_behind_gvisor(
     team = organizer.new_team()
     edition = HASTY_EDITION if image.profile is HASTY else EDITION
     run = organizer.certify(built.path, team=team, edition=edition, host=host)
-    assert run.record.outcome is image.outcome, run.record.diagnostics
-    assert set(image.diagnostics) <= set(run.record.diagnostics)
+    ends = ENDS.get(image.name, {image.outcome: set(image.diagnostics)})
+    assert run.record.outcome in ends, run.record.diagnostics
+    assert ends[run.record.outcome] <= set(run.record.diagnostics)
     assert run.record.voided is None
     assert organizer.leftovers(team, built.image_id) == []
 
