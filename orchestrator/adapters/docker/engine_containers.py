@@ -21,6 +21,8 @@ _WAIT_SLICE_S: Final = 20.0
 _RECONNECT_S: Final = 10.0
 _RETRY_S: Final = 0.2
 _REMOVAL_S: Final = 30.0
+_OOM_NEWS_S: Final = 1.0
+_OOM_LOOK_S: Final = 0.1
 _CHANGES: Final = (ChangeKind.MODIFIED, ChangeKind.ADDED, ChangeKind.DELETED)
 _ENDED: Final = frozenset({"exited", "dead", "removing"})
 
@@ -132,10 +134,24 @@ def sample_usage(session: EngineSession, container: str) -> UsageSample | None:
 
 
 def saw_oom(session: EngineSession, container: str) -> bool:
-    """Tell by the state's flag, or by the engine's event where cgroup v2 stacks miss the flag."""
-    found = inspect(session, container)
-    if found is None:
-        return False
+    """Tell by the state's flag, or by the engine's event where cgroup v2 stacks miss the flag.
+
+    The engine hears of the kill and of the exit on two ways: after an exit that a kill could
+    explain, the flag is waited for.
+    """
+    give_up = time.monotonic() + _OOM_NEWS_S
+    while True:
+        found = inspect(session, container)
+        if found is None:
+            return False
+        if _oom_is_known(session, found):
+            return True
+        if found["State"].get("ExitCode") == 0 or time.monotonic() >= give_up:
+            return False
+        time.sleep(_OOM_LOOK_S)
+
+
+def _oom_is_known(session: EngineSession, found: Mapping[str, Any]) -> bool:
     if found["State"].get("OOMKilled"):
         return True
     response = session.answer(
