@@ -109,8 +109,9 @@ def gvisor_engine(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     (folder / "daemon.json").write_text(json.dumps(config))
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            # a network namespace of its own: a second engine takes the first one's bridge away
-            [unshare, "--net", dockerd, "--config-file", str(folder / "daemon.json")],
+            # Namespaces of its own: a second engine takes the first one's bridge away, and what it
+            # has mounted goes with it.
+            [unshare, "--net", "--mount", dockerd, "--config-file", str(folder / "daemon.json")],
             stdout=log,
             stderr=log,
         )

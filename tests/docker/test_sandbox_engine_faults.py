@@ -270,10 +270,13 @@ def private_engine(tmp_path: Path) -> Iterator[tuple[DockerEngine, subprocess.Po
 
 
 def end_private_containerd(exec_root: Path) -> None:
-    """End what a killed engine leaves: its containerd and shims, known by their own paths."""
+    """End what a killed engine leaves: containerd and shims, known by their paths, and containers."""
     for _ in range(50):
+        everything = [pid for pid in Path("/proc").iterdir() if pid.name.isdigit()]
         left = [
-            pid for pid in Path("/proc").iterdir() if pid.name.isdigit() and named(pid, exec_root)
+            pid
+            for pid in everything
+            if named(pid, exec_root) or named(parent_of(pid), exec_root)  # a shim's container
         ]
         if not left:
             return
@@ -287,6 +290,13 @@ def mounts_below(*roots: str) -> list[str]:
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
     mounts = [line.split()[4] for line in lines]
     return sorted((mount for mount in mounts if mount.startswith(roots)), reverse=True)
+
+
+def parent_of(pid: Path) -> Path:
+    try:
+        return Path("/proc") / (pid / "stat").read_text().rpartition(")")[2].split()[1]
+    except OSError:
+        return pid
 
 
 def named(pid: Path, exec_root: Path) -> bool:
