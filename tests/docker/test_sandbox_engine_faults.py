@@ -188,6 +188,28 @@ def test_the_self_test_sees_that_a_filter_is_silently_ignored() -> None:
     assert "clone3: refused" in failed
 
 
+class ForgetfulEngine(DockerEngine):
+    """An engine that loses the news of so many memory kills: under load a real one loses some."""
+
+    lost = 0
+
+    def saw_oom(self, container: str) -> bool:
+        seen = super().saw_oom(container)
+        self.lost -= seen
+        return seen and self.lost < 0
+
+
+@pytest.mark.parametrize(("lost", "holds"), [(1, True), (9, False)])
+def test_the_self_test_asks_again_where_the_news_of_a_memory_kill_was_lost(
+    lost: int, holds: bool
+) -> None:
+    engine = ForgetfulEngine(os.environ)
+    engine.lost = lost
+    results = probe_sandbox(engine, PROFILE, run_id=secrets.token_hex(8), platform=PLATFORM)
+    failed = [result.name for result in results if not result.holds]
+    assert failed == ([] if holds else ["the memory limit acts"])
+
+
 def test_a_gigabyte_streams_into_memory_volumes_in_little_memory() -> None:
     code = textwrap.dedent(
         """

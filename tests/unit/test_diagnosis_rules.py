@@ -170,6 +170,12 @@ def test_a_bus_error_alone_points_at_shared_memory() -> None:
     assert causes(seen)[0] is Cause.SHARED_MEMORY
 
 
+def test_a_kill_without_news_of_memory_leads_to_the_peak() -> None:
+    seen = replace(FAILED, exit_code=137, diagnostics=(Diagnostic.EXIT_ON_SIGNAL,))
+    first = diagnose(seen)[0]
+    assert (first.cause, "peak memory" in first.remedy) == (Cause.CRASH, True)
+
+
 def test_a_passwd_entry_that_is_there_is_not_missing() -> None:
     said = replace(FAILED, log=log("KeyError: 'getpwuid(): uid not found: 1000'"))
     image = replace(NO_FACTS, has_passwd_entry=True)

@@ -29,6 +29,10 @@ _SIGNALS: Final = {
     15: "a request to end (SIGTERM)",
     31: "a system call that the sandbox does not allow (SIGSYS)",
 }
+_REMEDIES: Final = {
+    4: "build libraries for x86-64 or x86-64-v2, not for the building machine",
+    9: "the engine told of no memory kill; if the peak memory is near the limit, need less of it",
+}
 
 
 def missing_parts(seen: Observation) -> Iterator[Finding]:
@@ -87,9 +91,9 @@ def signals(seen: Observation) -> Iterator[Finding]:
     if Diagnostic.EXIT_ON_SIGNAL not in seen.diagnostics or code is None:
         return
     name = _SIGNALS.get(code - 128, f"signal {code - 128}")
-    remedy = "run it under faulthandler (ENV PYTHONFAULTHANDLER=1) to see where"
-    if code - 128 == 4:
-        remedy = "build libraries for x86-64 or x86-64-v2, not for the building machine"
+    remedy = _REMEDIES.get(
+        code - 128, "run it under faulthandler (ENV PYTHONFAULTHANDLER=1) to see where"
+    )
     yield Finding(
         cause=Cause.CRASH,
         certainty=Certainty.SAID,
