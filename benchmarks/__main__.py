@@ -19,6 +19,7 @@ from rich.table import Table
 REPORT = Path("bench.json")
 HERE = Path(__file__).parent
 EXIT_BOUND_MISSED = 1
+WIDTH_OF_A_LOG = 160
 
 
 def modules(wanted: list[str]) -> Iterator[str]:
@@ -70,7 +71,10 @@ def main() -> int:
         "rows": rows,
     }
     REPORT.write_text(json.dumps(facts, indent=2) + "\n")
-    Console().print(table(rows))
+    console = Console()
+    if not console.is_terminal:
+        console.width = WIDTH_OF_A_LOG
+    console.print(table(rows))
     return 0 if all(row["holds"] for row in rows) else EXIT_BOUND_MISSED
 
 

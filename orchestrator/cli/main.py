@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import signal
 import sys
@@ -12,6 +14,8 @@ from orchestrator.cli.app import app
 from orchestrator.cli.commands import load_commands
 
 EXIT_INTERRUPTED = 130
+_COLLECT_AFTER = 50_000
+"""New objects between two looks for garbage: what an import or a command makes has few cycles."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -29,8 +33,18 @@ def _report(error: PisteError) -> None:
     sys.stderr.write(f"piste: {error}\n")
 
 
+def _spare_the_collector() -> None:
+    """Let what the imports make, which lives to the end, be looked through less often.
+
+    Without it the last collection alone takes a command of half a second some 0.2 s.
+    """
+    gc.set_threshold(_COLLECT_AFTER, 20, 50)
+    atexit.register(gc.freeze)
+
+
 def main() -> None:
     """Run the command line; every deliberate error ends as one line and its exit code."""
+    _spare_the_collector()
     for name in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, _interrupt)
     load_commands()

@@ -7,27 +7,32 @@ orders 1-4. Their sum over any set of segments gives that set's corpus score.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Literal
 
 import numpy as np
-import sacrebleu
 from numpy.typing import NDArray
-from sacrebleu.metrics.bleu import BLEU
 
 from scorers.translation.ngrams import IntArray, matches_by_order, words
+from scorers.translation.sacrebleu_version import sacrebleu_version
 
 Tokenizer = Literal["13a", "none"]
 
 BLEU_COLUMNS = 10
 _ORDERS = 4
-_international: Callable[[str], str] = BLEU(tokenize="13a").tokenizer
+
+
+@cache
+def _international() -> Callable[[str], str]:
+    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - 0.05 s, for other tracks in vain
+
+    tokenizer: Callable[[str], str] = BLEU(tokenize="13a").tokenizer
+    return tokenizer
 
 
 def bleu_signature(tokenizer: Tokenizer = "13a") -> str:
     """Return sacreBLEU's signature of the corpus score computed here."""
-    version = sacrebleu.__version__
-    return f"nrefs:1|case:mixed|eff:no|tok:{tokenizer}|smooth:exp|version:{version}"
+    return f"nrefs:1|case:mixed|eff:no|tok:{tokenizer}|smooth:exp|version:{sacrebleu_version()}"
 
 
 def bleu_counts(
@@ -58,7 +63,7 @@ def bleu_counts(
 
 def _tokens(sentence: str, tokenizer: Tokenizer) -> list[str]:
     stripped = sentence.rstrip()
-    return (_international(stripped) if tokenizer == "13a" else stripped).split()
+    return (_international()(stripped) if tokenizer == "13a" else stripped).split()
 
 
 def bleu_from_counts(counts: NDArray[np.float64]) -> NDArray[np.float64]:

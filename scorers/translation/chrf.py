@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import sacrebleu
 from numpy.typing import NDArray
 
 from scorers.translation.ngrams import IntArray, characters, matches_by_order
+from scorers.translation.sacrebleu_version import sacrebleu_version
 
 CHRF_COLUMNS = 18
 _ORDERS = 6
@@ -21,7 +21,7 @@ _BETA_SQUARED = 4
 
 def chrf_signature() -> str:
     """Return sacreBLEU's signature of the corpus score computed here."""
-    return f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{sacrebleu.__version__}"
+    return f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{sacrebleu_version()}"
 
 
 def chrf_counts(

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import quote
 
-import sacrebleu
-
 from manifests.errors import MalformedDocument
 from scorers.statistics.signature import scorer_string
 from scorers.translation.bleu import Tokenizer
 from scorers.translation.exam import MAIN_SLICES
 from scorers.translation.pose import SCORED_POINTS, PoseParameters
+from scorers.translation.sacrebleu_version import sacrebleu_version
 
 TOTAL_WEIGHTS = (0.60, 0.25, 0.15)
 """Translation, generalization, pose."""
@@ -89,7 +88,7 @@ def translation_string(
             "resamples": parameters.resamples,
             "seed": parameters.seed,
             "paired": f"slice.onesided.p{SIGNIFICANCE}",
-            "sacrebleu": sacrebleu.__version__,
+            "sacrebleu": sacrebleu_version(),
         },
     )
 

@@ -7,11 +7,12 @@ import json
 import os
 import secrets
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from manifests.digests import sha256_hex
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.python_image import build_python_image, python_program
@@ -36,11 +37,15 @@ exec(compile(source, "<exam>", "exec"), globals())
 """The one image of this module runs what the input tells it: building it once is enough."""
 
 
-def input_tar(source: str) -> bytes:
-    buffer = io.BytesIO()
+def input_files(source: str) -> dict[str, bytes]:
     exam = json.dumps({"source": source}).encode()
+    return {"exam.json": exam, "keypoints/0001.npy": bytes(100_000)}
+
+
+def input_tar(files: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for name, data in (("exam.json", exam), ("keypoints/0001.npy", bytes(100_000))):
+        for name, data in files.items():
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(data), 0o444
             tar.addfile(member, io.BytesIO(data))
@@ -59,15 +64,16 @@ class Sandbox:
         inspected = self.engine.inspect_image(self.image_id)
         assert inspected is not None
         self.run_ids.append(secrets.token_hex(8))
+        files = input_files(source)
         request = SandboxRequest(
             run_id=self.run_ids[-1],
             image_id=self.image_id,
             image_config=inspected["Config"],
             platform=f"linux/{inspected['Architecture']}",
             profile=profile,
-            input_members=lambda: (input_tar(source),),
+            input_members=lambda: (input_tar(files),),
             input_bytes=100_100 + 2 * len(source),
-            input_files=2,
+            input_sums={name: sha256_hex(data) for name, data in files.items()},
             before_start=lambda _facts: None,
         )
         return run_in_sandbox(self.engine, SystemClock(), SilentReporter(), request=request)

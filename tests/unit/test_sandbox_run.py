@@ -6,13 +6,14 @@ import io
 import os
 import signal
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from manifests.errors import PlatformFault, RefusedByPolicy
+from manifests.digests import sha256_hex
+from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
@@ -21,6 +22,7 @@ from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
 from orchestrator.ports.engine import EngineUnavailable, UsageSample
 from orchestrator.ports.reporter import SilentReporter, Step
+from orchestrator.ports.sealing import SealedFileChanged
 from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
 from orchestrator.usecases.sandbox.interruption import Interrupted
 from orchestrator.usecases.sandbox.sandbox_parts import (
@@ -87,11 +89,15 @@ def run(
         profile=PROFILE,
         input_members=lambda: (tar_of(CLIPS),),
         input_bytes=100,
-        input_files=2,
+        input_sums=sums_of(CLIPS),
         before_start=lambda _facts: None,
     )
     asked = replace(request, **changes)
     return run_in_sandbox(engine, engine.clock, reporter or StepReporter(), request=asked)
+
+
+def sums_of(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: sha256_hex(data) for name, data in files.items()}
 
 
 def tar_of(files: Mapping[str, bytes]) -> bytes:
@@ -362,17 +368,24 @@ def test_repeats_have_their_own_names(engine: EngineSimulator) -> None:
     assert names == [f"piste-{RUN}-entrant2", f"piste-{RUN}-holder2"]
 
 
-def test_an_input_that_is_no_tar_is_refused_before_the_start(engine: EngineSimulator) -> None:
-    def tar_with_link() -> tuple[bytes]:
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w") as tar:
-            link = tarfile.TarInfo("exam.json")
-            link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-            tar.addfile(link)
-        return (buffer.getvalue(),)
+def test_an_input_that_is_not_the_sums_files_is_a_platform_fault(engine: EngineSimulator) -> None:
+    other = CLIPS | {"exam.json": b"{ }"}
+    ended = run(engine, entrant(GOOD), input_members=lambda: (tar_of(other),))
+    assert ended.outcome is Outcome.PLATFORM_FAULT
+    assert ended.diagnostics == (Diagnostic.INPUT_CHANGED,)
+    more = run(engine, entrant(GOOD), input_sums=sums_of(CLIPS | {"keypoints/x.npy": b""}))
+    assert more.diagnostics == (Diagnostic.INPUT_CHANGED,)
 
-    with pytest.raises(PlatformFault, match="no tar of files"):
-        run(engine, entrant(GOOD), input_members=tar_with_link)
+
+def test_a_clip_that_does_not_open_ends_it_before_the_start(engine: EngineSimulator) -> None:
+    def cut_short() -> Iterator[bytes]:
+        yield tar_of(CLIPS)[:512]
+        raise SealedFileChanged("keypoints/0001.age: cut short")
+
+    started: list[StartFacts] = []
+    with pytest.raises(SealedFileChanged, match="cut short"):
+        run(engine, entrant(GOOD), input_members=cut_short, before_start=started.append)
+    assert not started
     assert nothing_left(engine)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from orchestrator.adapters.docker import engine_containers, engine_images
 from orchestrator.adapters.docker.engine_images import gathered
 from orchestrator.adapters.docker.engine_session import EngineSession, engine_error
+from orchestrator.adapters.docker.usage_stream import UsageStream
 from orchestrator.ports.engine import (
     Change,
     EngineDescription,
@@ -75,6 +76,7 @@ class DockerEngine:
         """Take the connection's settings from `environment`; connect at the first call."""
         self._session = EngineSession(environment)
         self._id_offset: int | None = None
+        self._usage: dict[str, UsageStream] = {}
 
     def describe(self) -> EngineDescription:
         """Return what the engine is."""
@@ -219,6 +221,7 @@ class DockerEngine:
 
     def remove_container(self, container: str) -> None:
         """Remove with anonymous volumes, force, and see that it is gone."""
+        self._usage.pop(container, None)
         engine_containers.remove(self._session, container)
 
     def put_archive(self, container: str, path: str, chunks: Iterable[bytes]) -> None:
@@ -271,7 +274,13 @@ class DockerEngine:
 
     def sample_usage(self, container: str) -> UsageSample | None:
         """Return the present use, or None when the container has ended."""
-        return engine_containers.sample_usage(self._session, container)
+        if engine_containers.has_ended(self._session, container):
+            self._usage.pop(container, None)
+            return None
+        if container in self._usage:
+            return self._usage[container].newest
+        self._usage[container] = UsageStream(self._session, container)
+        return self._usage[container].begin()
 
     def saw_oom(self, container: str) -> bool:
         """Tell whether the engine saw an out-of-memory kill."""

@@ -14,7 +14,6 @@ from orchestrator.ports.engine import (
     ChangeKind,
     EngineError,
     EngineUnavailable,
-    UsageSample,
 )
 
 _WAIT_SLICE_S: Final = 20.0
@@ -38,7 +37,8 @@ def inspect(session: EngineSession, container: str) -> Mapping[str, Any] | None:
     return None if response is None else dict(response.json())
 
 
-def _has_ended(session: EngineSession, container: str) -> bool:
+def has_ended(session: EngineSession, container: str) -> bool:
+    """Tell whether it has ended, or is not there any more."""
     found = inspect(session, container)
     return found is None or found["State"]["Status"] in _ENDED
 
@@ -48,7 +48,7 @@ def _has_ended_after_reconnecting(session: EngineSession, container: str) -> boo
     give_up = time.monotonic() + _RECONNECT_S
     while True:
         try:
-            return _has_ended(session, container)
+            return has_ended(session, container)
         except EngineUnavailable:
             if time.monotonic() >= give_up:
                 raise
@@ -107,30 +107,6 @@ def remove(session: EngineSession, container: str) -> None:
                 f"the engine did not remove a container within {_REMOVAL_S:.0f} s; restart it"
             )
         time.sleep(_RETRY_S)
-
-
-def sample_usage(session: EngineSession, container: str) -> UsageSample | None:
-    """Return the present use, or None when nothing runs."""
-    response = session.call(
-        "GET",
-        f"/containers/{container}/stats",
-        action="measure a container",
-        params={"stream": 0, "one-shot": 1},
-        absent_is_none=True,
-    )
-    found = {} if response is None else response.json()
-    memory = found.get("memory_stats") or {}
-    if "usage" not in memory:
-        return None
-    cache = memory.get("stats", {})
-    reclaimable = cache.get("total_inactive_file", cache.get("inactive_file", 0))
-    present = max(0, memory["usage"] - reclaimable)
-    return UsageSample(
-        memory_bytes=present,
-        memory_peak_bytes=max(present, memory.get("max_usage", 0)),
-        processes=found.get("pids_stats", {}).get("current", 0),
-        cpu_s=found["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9,
-    )
 
 
 def saw_oom(session: EngineSession, container: str) -> bool:

@@ -13,12 +13,11 @@ from manifests.images import ImageIdentity
 from orchestrator.core.diagnosis.diagnosing_options import diagnosing_options, outside_writes
 from orchestrator.core.editions.clip_archives import stream_input
 from orchestrator.core.images.image_config import neutralise
-from orchestrator.core.sandbox.container_options import EntrantSpec
+from orchestrator.core.sandbox.container_options import INPUT, EntrantSpec
 from orchestrator.ports.clip_source import ClipFolder
 from orchestrator.ports.engine import ContainerEngine, StartRefused
 from orchestrator.usecases.editions.open_clips import ExamInput, read_open_clips
 from orchestrator.usecases.sandbox.interruption import termination_ignored
-from orchestrator.usecases.sandbox.sandbox_input import provide_input
 from orchestrator.usecases.sandbox.sandbox_parts import PartNames, remove_parts, start_holder
 from sandbox_profiles.profile import SandboxProfile
 
@@ -78,7 +77,7 @@ def _run(engine: ContainerEngine, names: PartNames, request: DiagnosingPass) -> 
         input_bytes=exam.size_bytes,
         input_files=len(exam.sums),
     )
-    provide_input(engine, holder.container_id, stream_input(exam.files()))
+    engine.put_archive(holder.container_id, INPUT, stream_input(exam.files()))
     container = engine.create_container(names.entrant, diagnosing_options(_spec(names, request)))
     try:
         engine.start_container(container)

@@ -71,7 +71,7 @@ def run_stage(
         profile=stage.profile,
         input_members=lambda: stream_input(stage.exam.files(see)),
         input_bytes=stage.exam.size_bytes,
-        input_files=len(stage.exam.sums),
+        input_sums=stage.exam.sums,
         before_start=stage.before_start,
         gpu=stage.gpu,
         gpu_is_lost=stage.gpu_is_lost,

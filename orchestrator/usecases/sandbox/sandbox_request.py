@@ -39,7 +39,8 @@ class StartFacts:
 class SandboxRequest:
     """One execution: which image, on which input, under which profile.
 
-    `input_members` gives the tar of `/input`, names relative to it; `image_config` is the `Config`
+    `input_members` gives the tar of `/input`, names relative to it, and is read in a thread;
+    `input_sums` holds the SHA-256 of every file in it, by name; `image_config` is the `Config`
     object of the image; `before_start` is called once, when everything is ready, and may refuse by
     raising.
     """
@@ -51,7 +52,7 @@ class SandboxRequest:
     profile: SandboxProfile
     input_members: Callable[[], Iterable[bytes]]
     input_bytes: int
-    input_files: int
+    input_sums: Mapping[str, str]
     before_start: Callable[[StartFacts], None]
     gpu: GpuRequest | None = None
     gpu_is_lost: Callable[[], bool] | None = None

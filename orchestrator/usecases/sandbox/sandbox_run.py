@@ -14,7 +14,7 @@ from orchestrator.core.sandbox.collector import (
     OutputViolation,
     collect_output,
 )
-from orchestrator.core.sandbox.container_options import OUTPUT, EntrantSpec, entrant_options
+from orchestrator.core.sandbox.container_options import INPUT, OUTPUT, EntrantSpec, entrant_options
 from orchestrator.core.sandbox.effective import differences, effective_document
 from orchestrator.core.sandbox.outcome import judge, start_failure
 from orchestrator.ports.clock import Clock
@@ -29,7 +29,8 @@ from orchestrator.usecases.sandbox.interruption import (
     termination_as_error,
     termination_ignored,
 )
-from orchestrator.usecases.sandbox.sandbox_input import input_has_changed, provide_input
+from orchestrator.usecases.sandbox.read_ahead import read_ahead
+from orchestrator.usecases.sandbox.sandbox_input import input_has_changed
 from orchestrator.usecases.sandbox.sandbox_parts import (
     Holder,
     PartNames,
@@ -71,20 +72,23 @@ class _Execution:
         self.names = PartNames.of(request.run_id, request.suffix)
         self.watch = Watch()
 
-    def provide(self) -> tuple[Holder, dict[bytes, str]]:
+    def provide(self) -> Holder:
+        """Fill the input volume; the first clips are decrypted while the holder starts."""
         request = self.request
         self.reporter.step(Step.PROVIDE)
-        holder = start_holder(
-            self.engine,
-            self.names,
-            request.profile,
-            run_id=request.run_id,
-            platform=request.platform,
-            input_bytes=request.input_bytes,
-            input_files=request.input_files,
-        )
-        digests = provide_input(self.engine, holder.container_id, request.input_members())
-        return holder, digests
+        with read_ahead(request.input_members()) as chunks:
+            holder = start_holder(
+                self.engine,
+                self.names,
+                request.profile,
+                run_id=request.run_id,
+                platform=request.platform,
+                input_bytes=request.input_bytes,
+                input_files=len(request.input_sums),
+            )
+            # Nothing but the engine's memory volume ever holds the plaintext.
+            self.engine.put_archive(holder.container_id, INPUT, chunks)
+        return holder
 
     def create(self, holder: Holder) -> StartFacts:
         """Create the container and compare it with what was asked.
@@ -205,16 +209,16 @@ class _Execution:
         chunks = self.engine.get_archive(holder.container_id, OUTPUT)
         self.watch.output = collect_output(chunks, rules)
 
-    def recheck(self, holder: Holder, digests: dict[bytes, str]) -> None:
+    def recheck(self, holder: Holder) -> None:
         """See that holder, input and GPU are still what they were."""
         self.reporter.step(Step.RECHECK)
-        container = holder.container_id
-        self.watch.input_changed = input_has_changed(self.engine, container, digests)
+        container, sums = holder.container_id, self.request.input_sums
+        self.watch.input_changed = input_has_changed(self.engine, container, sums)
         if self.request.gpu_is_lost is not None:
             self.watch.gpu_lost = self.request.gpu_is_lost()
         self.watch.holder_lost = not holder_is_alive(self.engine, holder)
 
-    def observe_run(self, container: str, holder: Holder, digests: dict[bytes, str]) -> None:
+    def observe_run(self, container: str, holder: Holder) -> None:
         """Do everything after the point of no return; our side's failures become facts."""
         try:
             self.run(container)
@@ -223,7 +227,7 @@ class _Execution:
                 self.watch.holder_lost = True
                 return
             self.collect(holder)
-            self.recheck(holder, digests)
+            self.recheck(holder)
         except EngineUnavailable:
             self.watch.engine_lost = True
         except PlatformFault as error:
@@ -250,11 +254,11 @@ class _Execution:
 
     def execute(self) -> SandboxResult:
         """Go through all steps."""
-        holder, digests = self.provide()
+        holder = self.provide()
         start = self.create(holder)
         self.reporter.step(Step.START)
         self.request.before_start(start)
-        self.observe_run(start.container_id, holder, digests)
+        self.observe_run(start.container_id, holder)
         return self.result(start)
 
 
