@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.bench_seal import LARGE_FRAMES, MB, write_edition
 from manifests.outcomes import Outcome
-from orchestrator import wiring
+from orchestrator import sample_wiring, wiring
 from orchestrator.adapters.docker.python_image import build_python_image, python_program
 from orchestrator.core.images.elf import ProbeCall, syscall_probe_elf
 from orchestrator.core.images.tiny_image import tiny_image
@@ -124,7 +124,7 @@ def _expect(command: list[str], code: int) -> None:
 
 
 def measure_overhead(work: Path) -> list[dict[str, Any]]:
-    wiring.make_sample(
+    sample_wiring.make_sample(
         work / "sample",
         track="recognition",
         clips=CLIPS,
@@ -181,7 +181,7 @@ def hostile_archive(work: Path, megabytes: int) -> Path:
     """Build an entrant that writes so many megabytes of predictions."""
     program = python_program(HOSTILE.format(megabytes=megabytes))
     path = work / f"hostile-{megabytes}.tar"
-    build_python_image(program, path, cache=wiring.image_cache())
+    build_python_image(program, path, cache=sample_wiring.image_cache())
     return path
 
 

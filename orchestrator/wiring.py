@@ -6,23 +6,17 @@ import os
 import secrets
 import shutil
 import socket
-from datetime import timedelta
-from importlib import resources
 from pathlib import Path
 
 from manifests.digests import oci_digest
-from manifests.editions import Edition, Track
-from manifests.errors import RefusedByPolicy
 from manifests.statements import WorkspaceCreated
 from orchestrator.adapters.docker.archive_file import ArchiveFile
 from orchestrator.adapters.docker.docker_engine import DockerEngine
-from orchestrator.adapters.docker.image_builder import PythonImageBuilder
 from orchestrator.adapters.docker.nvidia_smi import list_gpu_uuids
 from orchestrator.adapters.docker.probe_image import gpu_probe_image
 from orchestrator.adapters.docker.registry_http import HttpRegistry
 from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.files.new_workspace import stage_workspace
-from orchestrator.adapters.files.sample_folder import SampleFolder
 from orchestrator.adapters.files.workspace_files import open_workspace as open_workspace_files
 from orchestrator.adapters.keys.age_files import (
     AgeKeyring,
@@ -36,7 +30,7 @@ from orchestrator.adapters.linux_host import LinuxHost
 from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.core.editions.seal_documents import SealDocument, SealRecipients
 from orchestrator.core.editions.sealed_profile import seal_profile
-from orchestrator.core.images.image_archive import TarEntry, docker_archive_chunks
+from orchestrator.core.images.image_archive import docker_archive_chunks
 from orchestrator.core.runs.run_policy import engine_platform
 from orchestrator.key_wiring import KEYS_FOLDER, LEDGER_FILE, open_keys
 from orchestrator.ports.clip_source import EditionSource
@@ -45,11 +39,8 @@ from orchestrator.ports.reporter import Reporter, SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
 from orchestrator.ports.store import NotAWorkspace
-from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.editions.train_baselines import PROGRAM_OF_TRACK, train_baseline
 from orchestrator.usecases.entrants.doctor import DoctorReport, Examination, examine_host
-from orchestrator.usecases.images.build_image import BuiltEntry, build_image
 from orchestrator.usecases.images.resolve_image import ImageSources
 from orchestrator.usecases.sandbox.host_gpus import HostGpus
 from orchestrator.usecases.sandbox.run_host import RunHost
@@ -112,12 +103,6 @@ def create_workspace(
 def docker_engine() -> DockerEngine:
     """Return the engine that the environment names; nothing is asked of it yet."""
     return DockerEngine(os.environ)
-
-
-def image_cache() -> Path:
-    """Return the folder that keeps base layers of images which piste builds itself."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "piste"
 
 
 def free_bytes(folder: str) -> int | None:
@@ -188,54 +173,6 @@ def _load_gpu_helper(engine: ContainerEngine) -> str:
     if engine.inspect_image(image_id) is None:
         engine.load_archive((archive,), len(archive), SilentReporter())
     return image_id
-
-
-def make_sample(
-    folder: Path, *, track: Track, clips: int, seed: int, edition: str, consumer: str | None
-) -> Edition:
-    """Write a sample edition that is open from today for a year."""
-    if folder.exists() and any(folder.iterdir()):
-        raise RefusedByPolicy(f"{folder}: not empty; name a new folder for the sample")
-    now = SystemClock().now()
-    today = now.replace(hour=0, minute=0, second=0)
-    request = SampleRequest(
-        edition=edition,
-        opens=today,
-        closes=today + timedelta(days=365),
-        track=track,
-        clips=clips,
-        seed=seed,
-        consumer=consumer,
-    )
-    return make_sample_edition(SampleFolder(folder), request)
-
-
-def build_baseline(track: Track, output: Path) -> BuiltEntry:
-    """Build the shipped baseline of a track: its program and what it learned."""
-    program, knowledge_file = PROGRAM_OF_TRACK[track]
-    entrants = resources.files("orchestrator.entrants")
-    builder = PythonImageBuilder(image_cache())
-    entries = (
-        TarEntry(path=f"/app/{program}", data=entrants.joinpath(program).read_bytes()),
-        TarEntry(path=f"/app/{knowledge_file}", data=train_baseline(track)),
-    )
-    image_id = builder.build_program(
-        entries, output, distributions=(), entrypoint=(f"/app/{program}",)
-    )
-    return BuiltEntry(path=output, image_id=image_id, files=len(entries))
-
-
-def build_program(
-    folder: Path, output: Path, *, main: str, distributions: tuple[str, ...]
-) -> BuiltEntry:
-    """Build an entrant's folder into an image."""
-    return build_image(
-        folder,
-        output,
-        builder=PythonImageBuilder(image_cache()),
-        main=main,
-        distributions=distributions,
-    )
 
 
 def load_profile_file(source: EditionSource, name: str) -> bytes:

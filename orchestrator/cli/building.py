@@ -27,10 +27,10 @@ def sample(
     as_json: AsJson = False,
 ) -> None:
     """Make a sample edition in the Épée layout: clips that move, labels, edition.yaml."""
-    from orchestrator import wiring
+    from orchestrator import sample_wiring
     from orchestrator.cli.views.console import print_json, say
 
-    made = wiring.make_sample(
+    made = sample_wiring.make_sample(
         folder, track=track, clips=clips, seed=seed, edition=edition, consumer=consumer
     )
     if as_json:
@@ -59,16 +59,18 @@ def build_image(
     as_json: AsJson = False,
 ) -> None:
     """Build an image archive from this machine's own Python: no registry, no Docker."""
-    from orchestrator import wiring
+    from orchestrator import sample_wiring
     from orchestrator.cli.views.console import print_json, say
 
     if (folder is None) == (baseline is None):
         raise typer.BadParameter("give a folder or --baseline TRACK, one of them")
     if baseline is not None:
-        built = wiring.build_baseline(baseline, output)
+        built = sample_wiring.build_baseline(baseline, output)
     else:
         assert folder is not None
-        built = wiring.build_program(folder, output, main=main, distributions=tuple(with_ or ()))
+        built = sample_wiring.build_program(
+            folder, output, main=main, distributions=tuple(with_ or ())
+        )
     if as_json:
         print_json({"archive": str(built.path), "image_id": built.image_id, "files": built.files})
         return

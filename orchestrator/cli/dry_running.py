@@ -129,12 +129,12 @@ def _exam(clips: Path | None, track: Track | None, labels: Path | None) -> Itera
 
 
 def _make_sample(root: Path, track: Track) -> None:
-    from orchestrator import wiring
+    from orchestrator import sample_wiring
 
     consumer = None
     if track == "segmentation":  # the edition names one; a dry run has none
         consumer = f"example.org/frozen-recognizer@sha256:{'0' * 64}"
-    wiring.make_sample(
+    sample_wiring.make_sample(
         root,
         track=track,
         clips=SAMPLE_CLIPS,

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from manifests.statements import RunReserved, Statement
-from orchestrator import wiring
+from orchestrator import sample_wiring, wiring
 from orchestrator.core.runs.quota import QuotaState
 from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.reporter import Reporter, SilentReporter
@@ -46,7 +46,7 @@ def write_edition(
     gpu: str = "optional",
 ) -> Path:
     """Write a sample edition under a profile of its own; return its edition.yaml."""
-    wiring.make_sample(
+    sample_wiring.make_sample(
         folder, track="recognition", clips=clips, seed=seed, edition=edition, consumer=None
     )
     (folder / "profile.yaml").write_text(json.dumps(profile.model_dump(mode="json")))

@@ -10,7 +10,7 @@ import pytest
 
 from manifests.errors import PisteError
 from manifests.outcomes import Outcome
-from orchestrator import wiring
+from orchestrator import sample_wiring
 from orchestrator.adapters.docker.container_window import ProcWindows
 from orchestrator.adapters.files.epee_folder import EpeeFolder
 from orchestrator.adapters.files.input_files import read_input_file
@@ -50,7 +50,7 @@ def host(organizer: Organizer) -> RunHost:
 def exam(tmp_path_factory: pytest.TempPathFactory) -> DryRunInput:
     """Three open clips: others than the sealed ones, of the same kind."""
     root = tmp_path_factory.mktemp("open") / "clips"
-    wiring.make_sample(
+    sample_wiring.make_sample(
         root, track="recognition", clips=3, seed=7, edition="open-2026", consumer=None
     )
     return read_dry_run_input(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import wiring
+from orchestrator import sample_wiring
 from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.python_image import BuiltImage
 from orchestrator.core.images.elf import Architecture, ProbeCall, syscall_probe_elf
@@ -39,7 +39,7 @@ NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to look in
 def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two open clips."""
     root = tmp_path_factory.mktemp("open") / "clips"
-    wiring.make_sample(
+    sample_wiring.make_sample(
         root, track="recognition", clips=2, seed=7, edition="open-2026", consumer=None
     )
     return root

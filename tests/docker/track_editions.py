@@ -17,7 +17,7 @@ from manifests.digests import oci_digest
 from manifests.editions import Track
 from manifests.encoding import canonical_json
 from manifests.oci import OCI_CONFIG, OCI_LAYER, OCI_MANIFEST
-from orchestrator import wiring
+from orchestrator import sample_wiring, wiring
 from orchestrator.adapters.docker.python_image import BuiltImage, build_python_image, python_program
 from orchestrator.core.images.image_archive import ImageSettings, TarEntry
 from orchestrator.ports.reporter import SilentReporter
@@ -48,7 +48,7 @@ def write_edition(
     Every call draws other clips: tests that run beside this one look for theirs on the disk.
     """
     seed = int.from_bytes(os.urandom(4), "big")
-    wiring.make_sample(
+    sample_wiring.make_sample(
         folder, track=track, clips=CLIPS, seed=seed, edition=edition, consumer=consumer
     )
     (folder / "profile.yaml").write_text(json.dumps(profile.model_dump(mode="json")))
