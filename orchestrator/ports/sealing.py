@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -34,9 +33,6 @@ class Sealer(Protocol):
 
     def seal(self, plain: bytes, plan: SealingPlan) -> bytes:
         """Return `plain` as age, one layer per layer of `plan`, the first innermost."""
-
-    def seal_parts(self, parts: Sequence[bytes], plan: SealingPlan) -> Sequence[bytes]:
-        """Seal what the parts hold one after another; the ciphertext comes in parts, too."""
 
 
 class Unsealer(Protocol):

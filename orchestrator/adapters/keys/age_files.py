@@ -90,53 +90,11 @@ class AgeSealer:
     def seal(self, plain: bytes, plan: SealingPlan) -> bytes:
         """Return `plain` as age, one layer per layer of `plan`, the first innermost."""
         for layer in plan.layers:
-            whole = io.BytesIO()  # neither reading nor growing it makes a second copy
+            # the streaming call lets go of the interpreter's lock; the one-shot call does not
+            whole = io.BytesIO()
             pyrage.encrypt_io(io.BytesIO(plain), whole, [_recipient(text) for text in layer])
             plain = whole.getvalue()
         return plain
-
-    def seal_parts(self, parts: Sequence[bytes], plan: SealingPlan) -> Sequence[bytes]:
-        """Seal what the parts hold one after another, and return the ciphertext in parts."""
-        sealed = parts
-        for layer in plan.layers:
-            writer = _PartsWriter()
-            # the streaming call lets go of the interpreter's lock; the one-shot call does not
-            pyrage.encrypt_io(_PartsReader(sealed), writer, [_recipient(text) for text in layer])
-            sealed = writer.parts
-        return sealed
-
-
-class _PartsReader:
-    """Reads parts one after another without joining them."""
-
-    def __init__(self, parts: Sequence[bytes]) -> None:
-        self._parts = iter(parts)
-        self._rest = memoryview(b"")
-
-    def read(self, size: int) -> bytes:
-        """Return at most `size` bytes; none only at the end."""
-        while not self._rest:
-            part = next(self._parts, None)
-            if part is None:
-                return b""
-            self._rest = memoryview(part)
-        taken, self._rest = self._rest[:size], self._rest[size:]
-        return bytes(taken)
-
-
-class _PartsWriter:
-    """Keeps what is written, piece by piece."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-
-    def write(self, data: bytes) -> int:
-        """Keep `data`."""
-        self.parts.append(data)
-        return len(data)
-
-    def flush(self) -> None:
-        """Nothing waits to be flushed."""
 
 
 def _recipient(text: str) -> x25519.Recipient:

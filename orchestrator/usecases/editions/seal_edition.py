@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from manifests.digests import sha256_hex, sha256_of_chunks
+from manifests.digests import sha256_hex
 from manifests.editions import Edition
 from manifests.errors import RefusedByPolicy
 from manifests.labels import (
@@ -63,7 +63,8 @@ class SealingTools:
     reporter: Reporter
     recipients: SealRecipients
     load_profile: LoadProfile
-    workers: int = 4
+    workers: int = 2
+    """Threads that encrypt; more of them wait for one another more than they work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +183,12 @@ def _seal_clip(work: _Work, clip_id: str) -> _SealedClip:
     new_id, tools = work.draft.names[clip_id], work.tools
     clip = read_clip(work.folder, clip_id, new_id=new_id, track=work.draft.edition.track)
     files = (clip.keypoints, clip.annotation)
-    sealed = tools.sealer.seal_parts(pack_clip(files), tools.recipients.clips)
+    sealed = tools.sealer.seal(b"".join(pack_clip(files)), tools.recipients.clips)
     name = f"sealed/{new_id}.age"
-    work.staged.add(name, *sealed)
+    work.staged.add(name, sealed)
     return _SealedClip(
         plain=tuple((file.name, sha256_hex(file.data)) for file in files),
-        cipher=(name, sha256_of_chunks(sealed)),
+        cipher=(name, sha256_hex(sealed)),
         original_id=clip_id,
         labelled=clip.labelled(),
     )
