@@ -17,6 +17,7 @@ from benchmarks.bench_seal import LARGE_FRAMES, MB, write_edition
 from manifests.outcomes import Outcome
 from orchestrator import sample_wiring, wiring
 from orchestrator.adapters.docker.python_image import build_python_image, python_program
+from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.core.images.elf import ProbeCall, syscall_probe_elf
 from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.runs.run_policy import engine_platform
@@ -198,7 +199,7 @@ def measure_memory(work: Path) -> list[dict[str, Any]]:
     ]
     large = work / "large"
     write_edition(large, LARGE_FRAMES)
-    today = wiring.SystemClock().now().replace(hour=0, minute=0, second=0)
+    today = SystemClock().now().replace(hour=0, minute=0, second=0)
     file = large / "edition.yaml"
     text = file.read_text().replace("2026-01-01T00:00:00Z", f"{today:%Y-%m-%dT%H:%M:%SZ}")
     file.write_text(text.replace("2026-07-01", f"{today.year + 1}-12-31"))

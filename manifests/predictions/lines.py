@@ -170,7 +170,7 @@ class _Walk(Generic[Entry]):
             raise EntryFault(ProblemKind.WRONG_TYPE, "clip_id is not a string; write it in quotes")
         if clip_id not in self._clips:
             shown = escape_untrusted(clip_id, 64)
-            fact = f'"{shown}" is not one of the {len(self._clips)} clips of exam.json'
+            fact = f'"{shown}" is not one of the {len(self._clips)} clips asked for (exam.json)'
             raise EntryFault(ProblemKind.UNKNOWN_CLIP, fact)
         if clip_id in self._seen:
             fact = f"clip {clip_id} stands on line {self._seen[clip_id]} already; write it once"

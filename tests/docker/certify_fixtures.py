@@ -25,7 +25,7 @@ from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.workspaces.add_team import add_team
 from orchestrator.usecases.workspaces.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile
-from tests.docker.hostile_images import SMALL_PROFILE
+from tests.docker.hostile_image import SMALL_PROFILE
 
 EDITION = "small-2026"
 HASTY_EDITION = "hasty-2026"

@@ -21,7 +21,7 @@ from orchestrator.adapters.docker.python_image import (
 from orchestrator.core.diagnosis import Cause
 from orchestrator.core.images.image_archive import EntryKind, ImageSettings, TarEntry
 from sandbox_profiles.profile import SandboxProfile
-from tests.docker.hostile_images import ELSEWHERE, HASTY_PROFILE, HERE, SMALL_PROFILE
+from tests.docker.hostile_image import ELSEWHERE, HASTY_PROFILE, HERE, SMALL_PROFILE
 
 PRELUDE = """
 import json, os, sys, time

@@ -44,7 +44,8 @@ from tests.docker.certify_fixtures import (
     make_organizer,
     seal_sample,
 )
-from tests.docker.hostile_images import HASTY_PROFILE, HERE, HONEST
+from tests.docker.hostile_image import HASTY_PROFILE, HERE
+from tests.docker.hostile_images import HONEST
 
 
 @pytest.fixture(scope="session")

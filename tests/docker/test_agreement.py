@@ -23,7 +23,8 @@ from orchestrator.usecases.sandbox.run_host import RunHost
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.certify_fixtures import EDITION, HASTY_EDITION, Organizer
 from tests.docker.clumsy_images import CLUMSY, ClumsyImage
-from tests.docker.hostile_images import HASTY_PROFILE, HOSTILE, HostileImage
+from tests.docker.hostile_image import HASTY_PROFILE, HostileImage
+from tests.docker.hostile_images import HOSTILE
 
 pytestmark = pytest.mark.docker
 

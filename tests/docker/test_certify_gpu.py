@@ -18,7 +18,7 @@ from orchestrator.adapters.docker.python_image import BuiltImage
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuRequest
 from orchestrator.ports.reporter import SilentReporter, Step
 from tests.docker.certify_fixtures import Organizer, seal_sample
-from tests.docker.hostile_images import HostileImage
+from tests.docker.hostile_image import HostileImage
 
 pytestmark = [
     pytest.mark.docker,

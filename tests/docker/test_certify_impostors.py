@@ -19,7 +19,8 @@ from orchestrator.core.sandbox.container_options import RUN_LABEL
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.usecases.sandbox.sandbox_parts import architecture_of, holder_image
 from tests.docker.certify_fixtures import Organizer, piste
-from tests.docker.hostile_images import HERE, HONEST, HOSTILE, SOMEBODY_ELSE, claim_tags
+from tests.docker.hostile_image import HERE, SOMEBODY_ELSE, claim_tags
+from tests.docker.hostile_images import HONEST, HOSTILE
 
 pytestmark = pytest.mark.docker
 

@@ -17,7 +17,7 @@ from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.usecases.runs.run_evidence import has_evidence
 from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
 from tests.docker.certify_fixtures import EDITION, PISTE, Organizer
-from tests.docker.hostile_images import HERE
+from tests.docker.hostile_image import HERE
 
 pytestmark = pytest.mark.docker
 

@@ -18,7 +18,7 @@ from manifests.outcomes import Outcome
 from orchestrator.adapters.docker.python_image import BuiltImage
 from orchestrator.core.images.image_archive import layer_from_chunks
 from tests.docker.certify_fixtures import EDITION, Organizer, piste
-from tests.docker.hostile_images import ELSEWHERE, HERE
+from tests.docker.hostile_image import ELSEWHERE, HERE
 
 pytestmark = pytest.mark.docker
 

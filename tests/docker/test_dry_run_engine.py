@@ -26,7 +26,7 @@ from orchestrator.core.images.image_archive import (
 from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
 from tests.docker.clumsy_images import CLUMSY, PRELUDE, ClumsyImage
 from tests.docker.conftest import Build, LocalRegistry, SmallImage
-from tests.docker.hostile_images import SMALL_PROFILE
+from tests.docker.hostile_image import SMALL_PROFILE
 
 pytestmark = pytest.mark.docker
 

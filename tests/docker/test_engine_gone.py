@@ -26,7 +26,7 @@ from orchestrator.ports.reporter import SilentReporter, Step
 from orchestrator.usecases.runs.recover_runs import recover_runs
 from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
 from tests.docker.certify_fixtures import Organizer, make_organizer
-from tests.docker.hostile_images import HERE
+from tests.docker.hostile_image import HERE
 
 pytestmark = pytest.mark.docker
 

@@ -38,7 +38,7 @@ from tests.docker.certify_fixtures import (
     make_organizer,
     seal_sample,
 )
-from tests.docker.hostile_images import HERE, HostileImage
+from tests.docker.hostile_image import HERE, HostileImage
 from tests.docker.track_editions import baseline_archive, quick_host
 
 pytestmark = pytest.mark.docker

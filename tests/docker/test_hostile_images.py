@@ -11,7 +11,8 @@ from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Outcome
 from orchestrator.core.images.image_archive import ImageSettings
 from tests.docker.certify_fixtures import EDITION, HASTY_EDITION, Organizer
-from tests.docker.hostile_images import HASTY_PROFILE, HOSTILE, VOLUME_MARK, HostileImage
+from tests.docker.hostile_image import HASTY_PROFILE, HostileImage
+from tests.docker.hostile_images import HOSTILE, VOLUME_MARK
 
 pytestmark = pytest.mark.docker
 

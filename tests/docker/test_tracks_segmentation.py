@@ -25,7 +25,7 @@ from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.standings.rescore import rescore
 from tests.docker.certify_fixtures import Organizer, clip_mark
 from tests.docker.conftest import LocalRegistry
-from tests.docker.hostile_images import PRELUDE
+from tests.docker.hostile_image import PRELUDE
 from tests.docker.track_editions import (
     CLIPS,
     baseline_archive,

@@ -25,7 +25,7 @@ from orchestrator.usecases.editions.train_baselines import PROGRAM_OF_TRACK, tra
 from orchestrator.usecases.sandbox.run_host import RunHost
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.certify_fixtures import Organizer
-from tests.docker.hostile_images import SMALL_PROFILE
+from tests.docker.hostile_image import SMALL_PROFILE
 
 if TYPE_CHECKING:
     from tests.docker.conftest import LocalRegistry
