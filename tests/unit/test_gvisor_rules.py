@@ -16,6 +16,7 @@ from manifests.errors import RefusedByPolicy
 from orchestrator.adapters.docker.simulated_world import simulated_description
 from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.core.sandbox.gpu import GpuPolicy
 from orchestrator.core.sandbox.host_findings import Status
 from orchestrator.core.sandbox.limit_probe import (
     OTHER_PROCESSOR,
@@ -37,8 +38,10 @@ from orchestrator.core.sandbox.sentry_probe import (
     process_check,
     sentry_checks,
 )
+from orchestrator.ports.gpus import NoGpus
 from orchestrator.usecases.entrants.doctor_sandbox import sandbox_findings
 from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
+from orchestrator.usecases.sandbox.host_gpus import choose_host_gpus
 from orchestrator.usecases.sandbox.run_host import environment_document
 from orchestrator.usecases.sandbox.self_test import CheckResult
 from sandbox_profiles.profile import SandboxProfile, load_profile
@@ -242,3 +245,29 @@ def test_an_open_folder_may_be_written_by_everybody_and_changes_the_image() -> N
         assert (folder.isdir(), folder.mode) == (True, 0o777)
         assert layer.getmember("probe").mode == 0o555
     assert image() != image("open")
+
+
+class OneGpu(NoGpus):
+    def available(self) -> tuple[str, ...]:
+        return ("GPU-1",)
+
+
+@pytest.mark.parametrize("arguments", [["--network=none"], ["--nvproxy=false"]])
+def test_a_gpu_that_gvisor_hides_is_refused_where_required_and_else_not_asked_for(
+    arguments: list[str],
+) -> None:
+    raw = info(path="/usr/bin/runsc", runtimeArgs=arguments)
+    engine = replace(simulated_description(), raw=raw)
+    with pytest.raises(RefusedByPolicy, match=r"--nvproxy.*reload the engine; nothing was spent"):
+        choose_host_gpus(OneGpu(), GpuPolicy.REQUIRED, engine=engine, profile=GVISOR)
+    optional = choose_host_gpus(OneGpu(), GpuPolicy.OPTIONAL, engine=engine, profile=GVISOR)
+    assert optional is None
+
+
+@pytest.mark.parametrize("policy", [GpuPolicy.REQUIRED, GpuPolicy.OPTIONAL])
+def test_a_gpu_that_gvisor_lets_through_is_asked_for(policy: GpuPolicy) -> None:
+    raw = info(path="/usr/bin/runsc", runtimeArgs=["--network=none", "--nvproxy"])
+    engine = replace(simulated_description(), raw=raw)
+    chosen = choose_host_gpus(OneGpu(), policy, engine=engine, profile=GVISOR)
+    assert chosen is not None
+    assert chosen.devices == ("GPU-1",)

@@ -12,6 +12,7 @@ from sandbox_profiles.profile import Boundary, SandboxProfile
 _DEFINING: Final = ("path", "runtimeArgs", "runtimeType", "shim", "options")
 """The fields that decide what is run; newer engines add what the runtime can do."""
 _NO_LIMITS: Final = "ignore-cgroups"
+_GPU_PASSAGE: Final = "nvproxy"
 _SECOND_NAMESPACE_CHECK: Final = "network enabled in root network namespace"
 
 GVISOR_REGISTRATION: Final = (
@@ -49,13 +50,21 @@ def runtime_definition(info: Mapping[str, Any], runtime: str) -> dict[str, Json]
 
 def gives_up_limits(info: Mapping[str, Any], profile: SandboxProfile) -> bool:
     """Tell whether gVisor is registered so that none of its limits acts."""
-    definition = runtime_definition(info, profile.runtime)
-    if profile.boundary is not Boundary.SENTRY or definition is None:
-        return False
-    arguments = definition["args"]
+    return profile.boundary is Boundary.SENTRY and _is_set(info, profile.runtime, _NO_LIMITS)
+
+
+def hides_gpus(info: Mapping[str, Any], profile: SandboxProfile) -> bool:
+    """Tell whether gVisor is registered so that no GPU shows inside, whatever the engine gives."""
+    return profile.boundary is Boundary.SENTRY and not _is_set(info, profile.runtime, _GPU_PASSAGE)
+
+
+def _is_set(info: Mapping[str, Any], runtime: str, flag: str) -> bool:
+    """Tell whether a runtime is registered with a flag of gVisor's."""
+    definition = runtime_definition(info, runtime) or {}
+    arguments = definition.get("args", [])
     assert isinstance(arguments, list)
     flags = (str(argument).lstrip("-").partition("=") for argument in arguments)
-    return any(name == _NO_LIMITS and value != "false" for name, _, value in flags)
+    return any(name == flag and value != "false" for name, _, value in flags)
 
 
 def start_remedy(engine_message: str) -> str | None:

@@ -16,7 +16,7 @@ from manifests.oci import WrongPlatform
 from orchestrator.core.diagnosis import Cause, Certainty, Finding, Observation, diagnose
 from orchestrator.core.diagnosis.determinism import differing_clips
 from orchestrator.core.images.image_config import neutralise
-from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest, choose_gpus, gpu_lost
+from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest, gpu_lost
 from orchestrator.ports.clock import Clock
 from orchestrator.ports.container_window import WindowOpener
 from orchestrator.ports.engine import ContainerEngine
@@ -30,6 +30,7 @@ from orchestrator.usecases.images.bring_in_image import NoRoomForImage
 from orchestrator.usecases.images.resolve_image import resolve_image
 from orchestrator.usecases.runs.prepare_run import PreparedImage, image_config
 from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
+from orchestrator.usecases.sandbox.host_gpus import choose_host_gpus
 from orchestrator.usecases.sandbox.interruption import termination_as_error
 from orchestrator.usecases.sandbox.run_host import RunHost, environment_document
 from orchestrator.usecases.sandbox.run_stage import Stage, StageResult, run_stage
@@ -129,8 +130,9 @@ class _DryRun:
     def _prepare(self) -> PreparedImage:
         """Check what `certify` checks before anything is spent, in its order."""
         host, profile, display = self.tools.host, self.request.profile, self.tools.display
-        require_fit_engine(self.engine.describe(), profile)
-        self.gpu = choose_gpus(self.request.gpu, host.gpus.available(), kind=host.gpus.kind)
+        engine = self.engine.describe()
+        require_fit_engine(engine, profile)
+        self.gpu = choose_host_gpus(host.gpus, self.request.gpu, engine=engine, profile=profile)
         display.step(Step.SELF_TEST)
         host.self_test(profile, secrets.token_hex(8))
         self.gpu_facts = () if self.gpu is None else host.gpus.probe(self.gpu)

@@ -14,7 +14,7 @@ from orchestrator.core.images.image_config import neutralise
 from orchestrator.core.runs.quota import quota_fault, quota_state
 from orchestrator.core.runs.run_policy import check_open, check_versions, registered_team
 from orchestrator.core.runs.run_states import fold_runs
-from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest, choose_gpus
+from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest
 from orchestrator.core.standings.scoring import edition_parameters
 from orchestrator.ports.engine import EngineDescription
 from orchestrator.ports.reporter import Reporter, Step
@@ -24,6 +24,7 @@ from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_s
 from orchestrator.usecases.editions.settle_editions import PROFILE_FILE
 from orchestrator.usecases.images.resolve_image import ResolvedImage, resolve_image
 from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
+from orchestrator.usecases.sandbox.host_gpus import choose_host_gpus
 from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.workspaces.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile
@@ -109,7 +110,8 @@ def prepare_on(
     """Check host, sandbox and image against a loaded edition; admission is the caller's."""
     profile = open_profile(sealed.profile, source=f"{sealed.folder}/{PROFILE_FILE}")
     engine = _check_host(host, sealed, profile)
-    gpu = choose_gpus(GpuPolicy(sealed.edition.gpu), host.gpus.available(), kind=host.gpus.kind)
+    policy = GpuPolicy(sealed.edition.gpu)
+    gpu = choose_host_gpus(host.gpus, policy, engine=engine, profile=profile)
     reporter.step(Step.SELF_TEST)
     host.self_test(profile, run_id)
     gpu_facts = () if gpu is None else host.gpus.probe(gpu)

@@ -6,14 +6,37 @@ import secrets
 from collections.abc import Callable
 from functools import cached_property
 
+from manifests.errors import RefusedByPolicy
 from orchestrator.core.runs.run_policy import engine_platform
 from orchestrator.core.sandbox.container_options import EntrantSpec
-from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuRequest
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuPolicy, GpuRequest, choose_gpus
+from orchestrator.core.sandbox.runtimes import hides_gpus
+from orchestrator.ports.engine import ContainerEngine, EngineDescription
+from orchestrator.ports.gpus import GpuInventory
 from orchestrator.usecases.sandbox.gpu_probe import probe_gpus
 from sandbox_profiles.profile import SandboxProfile, load_profile
 
 CDI_VENDOR = "nvidia.com/gpu="
+
+
+def choose_host_gpus(
+    gpus: GpuInventory, policy: GpuPolicy, *, engine: EngineDescription, profile: SandboxProfile
+) -> GpuRequest | None:
+    """Decide which of the host's GPUs a run gets under a profile; None for none.
+
+    Raises:
+        RefusedByPolicy: when the edition requires a GPU and this host or its runtime offers none.
+
+    """
+    offered = gpus.available()
+    if policy is GpuPolicy.REQUIRED and offered and hides_gpus(engine.raw, profile):
+        raise RefusedByPolicy(
+            f"the edition requires a GPU and the runtime {profile.runtime} shows none: add "
+            '"--nvproxy" to its runtimeArgs in /etc/docker/daemon.json and reload the engine; '
+            "nothing was spent"
+        )
+    usable = () if hides_gpus(engine.raw, profile) else offered
+    return choose_gpus(policy, usable, kind=gpus.kind)
 
 
 class HostGpus:
