@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
+import rapidfuzz
+
 from manifests.errors import MalformedDocument
 from scorers.statistics.signature import scorer_string
 
@@ -89,7 +91,7 @@ class SegmentationParameters:
             "frame": f"bio-{self.frame_f1.value}",
             "fgiou": self.foreground_iou.value,
             "auc-ru": _grid(self.utility_percent),
-            "wer": f"rapidfuzz-{_rapidfuzz_version()}",
+            "wer": f"rapidfuzz-{rapidfuzz.__version__}",
             "cluster": "signer",
             "resamples": self.resamples,
             "seed": self.seed,
@@ -111,9 +113,3 @@ def _check_rising(name: str, grid: tuple[int, ...], low: int, high: int) -> None
 
 def _grid(values: tuple[int, ...]) -> str:
     return ",".join(str(value) for value in values)
-
-
-def _rapidfuzz_version() -> str:
-    from rapidfuzz import __version__  # noqa: PLC0415 - keeps the package quick to import
-
-    return str(__version__)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from rapidfuzz.distance import Levenshtein
 
 from scorers.segmentation.corpus import OUT_OF_VOCABULARY, Corpus, Spans
 from scorers.segmentation.counts import Counts, counts_of
@@ -18,8 +19,6 @@ def align(reference: str, hypothesis: str) -> tuple[int, int, int]:
     One character is one token. The split is not unique; this is rapidfuzz's alignment, and the
     scorer string says so. Only the sum and I - D are invariant.
     """
-    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - keeps the package quick to import
-
     operations = Levenshtein.editops(reference, hypothesis)
     surplus = len(hypothesis) - len(reference)
     if len(operations) == abs(surplus):
