@@ -48,8 +48,8 @@ class StagedEdition(Protocol):
     def edition(self) -> str:
         """The edition's name."""
 
-    def add(self, name: str, *parts: bytes) -> None:
-        """Write a new file of these parts; threads may call this at the same time."""
+    def add(self, name: str, data: bytes) -> None:
+        """Write a new file; threads may call this at the same time."""
 
     def read_optional(self, name: str) -> bytes | None:
         """Return a staged file's bytes, or None where there is none."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from manifests.errors import PlatformFault
-from orchestrator.adapters.docker.engine_session import EngineSession
+from orchestrator.adapters.docker.engine_session import CALL_TIMEOUT_S, EngineSession
 from orchestrator.ports.engine import UsageSample
 
 
@@ -55,7 +55,7 @@ class UsageStream:
             params={"stream": int(stream), "one-shot": int(not stream)},
             absent_is_none=True,
             stream=stream,
-            timeout_s=None if stream else 60.0,
+            timeout_s=None if stream else CALL_TIMEOUT_S,
         )
 
     def _read(self) -> None:

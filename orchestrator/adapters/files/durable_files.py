@@ -16,7 +16,6 @@ TEMPORARY_PREFIX = ".tmp-"
 """A file under this name was being written when its process died; it was never read by anybody."""
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_WRITE_BYTES = 256 * 1024
 _EXISTING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _REMEDIES = {
@@ -57,11 +56,11 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_new(path: Path, *parts: bytes, mode: int = 0o644, durable: bool = True) -> None:
+def write_new(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True) -> None:
     """Write a file that must not exist, and flush it unless it is flushed later. Raises OSError."""
     descriptor = os.open(path, _NEW, mode)
-    with os.fdopen(descriptor, "wb", buffering=_WRITE_BYTES) as file:
-        file.writelines(parts)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
         file.flush()
         if durable:
             os.fsync(file.fileno())

@@ -42,12 +42,12 @@ class StagedFolder:
         """The edition's name."""
         return self._edition
 
-    def add(self, name: str, *parts: bytes) -> None:
-        """Write a new file of these parts and begin to flush it; `make_durable` waits for that."""
+    def add(self, name: str, data: bytes) -> None:
+        """Write a new file and begin to flush it; `make_durable` waits for that."""
         path = self._folder / name
         with disk_faults(path, "write"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_new(path, *parts, durable=False)
+            write_new(path, data, durable=False)
         self._flushes.append(self._flusher.submit(_flush, path))
 
     def read_optional(self, name: str) -> bytes | None:

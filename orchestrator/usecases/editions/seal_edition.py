@@ -183,7 +183,7 @@ def _seal_clip(work: _Work, clip_id: str) -> _SealedClip:
     new_id, tools = work.draft.names[clip_id], work.tools
     clip = read_clip(work.folder, clip_id, new_id=new_id, track=work.draft.edition.track)
     files = (clip.keypoints, clip.annotation)
-    sealed = tools.sealer.seal(b"".join(pack_clip(files)), tools.recipients.clips)
+    sealed = tools.sealer.seal(pack_clip(files), tools.recipients.clips)
     name = f"sealed/{new_id}.age"
     work.staged.add(name, sealed)
     return _SealedClip(
