@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from manifests.images import ImageIdentity
 from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.reporter import Reporter, Step
 from orchestrator.usecases.images.bring_in_image import bring_in
+from orchestrator.usecases.images.remove_image import remove_unless_used
 from orchestrator.usecases.images.resolve_image import ResolvedImage
 from orchestrator.usecases.sandbox.interruption import termination_ignored
 from orchestrator.usecases.sandbox.run_host import RunHost
@@ -28,7 +28,9 @@ class BorrowedImage:
 def borrowed_image(
     resolved: ResolvedImage, *, host: RunHost, reporter: Reporter
 ) -> Iterator[BorrowedImage]:
-    """Bring the image in; remove it afterwards, whatever happens, unless it was there before.
+    """Bring the image in; remove it afterwards, whatever happens.
+
+    It stays where it was there before, or where another run's container is made from it.
 
     Raises as `bring_in`.
     """
@@ -44,23 +46,31 @@ def borrowed_image(
         yield held
     finally:
         with termination_ignored():
-            removed = _remove_new(engine, resolved, before)
+            possible = (
+                None if held is None else held.identity.engine_image_id,
+                resolved.config_digest,
+                resolved.manifest_digest,
+                resolved.index_digest,
+            )
+            removed = _remove_new(engine, possible, before, reporter)
         if held is not None:
             held.removed = removed
 
 
-def _remove_new(engine: ContainerEngine, resolved: ResolvedImage, before: frozenset[str]) -> bool:
-    """Remove images with the same layers that were not there before; others are left alone."""
-    new = [
-        image_id
-        for image_id in engine.list_image_ids()
-        if image_id not in before
-        and _layers(engine.inspect_image(image_id)) == resolved.config.diff_ids
-    ]
-    for image_id in new:
-        engine.remove_image(image_id)
-    return bool(new)
+def _remove_new(
+    engine: ContainerEngine,
+    possible: Iterable[str | None],
+    before: frozenset[str],
+    reporter: Reporter,
+) -> bool:
+    """Remove the image under the ids that it may have got; images that were there stay.
 
-
-def _layers(inspection: Mapping[str, Any] | None) -> tuple[str, ...]:
-    return tuple(((inspection or {}).get("RootFS") or {}).get("Layers") or ())
+    Its ids and not its layers tell it: another run may hold an image that differs in the config.
+    """
+    present = frozenset(engine.list_image_ids())
+    ids = [each for each in dict.fromkeys(possible) if each is not None]
+    new = [each for each in ids if each in present and each not in before]
+    reasons = [reason for each in new if (reason := remove_unless_used(engine, each))]
+    for reason in reasons:
+        reporter.warn(f"the image stays at the engine: {reason}")
+    return bool(new) and not reasons

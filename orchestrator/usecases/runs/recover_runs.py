@@ -18,6 +18,7 @@ from manifests.statements import ImageRemoved, RunReserved, Statement
 from orchestrator.core.runs.run_states import Run, RunState, fold_runs
 from orchestrator.ports.engine import ContainerEngine, EngineUnavailable
 from orchestrator.ports.reporter import Reporter
+from orchestrator.usecases.images.remove_image import remove_unless_used
 from orchestrator.usecases.images.resolve_image import ResolvedImage
 from orchestrator.usecases.runs.finish_run import remove_image, score_and_sign, void_run
 from orchestrator.usecases.sandbox.sandbox_parts import remove_leftovers
@@ -190,6 +191,6 @@ def _remove_image(
 ) -> None:
     if facts.identity is None:
         for image_id in intent.brought_in:
-            engine.remove_image(image_id)
+            remove_unless_used(engine, image_id)
     elif not facts.removed:
         remove_image(workspace, intent.run_id, facts.identity, engine=engine, reporter=reporter)

@@ -26,6 +26,7 @@ from orchestrator.ports.reporter import Reporter, Step
 from orchestrator.ports.sealing import Purpose
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.usecases.images.bring_in_image import bring_in
+from orchestrator.usecases.images.remove_image import remove_unless_used
 from orchestrator.usecases.runs.certify import HOST_LOCK
 from orchestrator.usecases.runs.execute_run import ExecutedRun, ReservedRun, execute_run
 from orchestrator.usecases.runs.list_runs import require_run
@@ -146,7 +147,7 @@ def _execute(
             return execute_run(reserved, host=host, clock=workspace.clock, reporter=reporter)
         finally:
             for image_id in intent.brought_in:
-                host.engine.remove_image(image_id)
+                remove_unless_used(host.engine, image_id)
             forget_run(workspace, name)
 
 
