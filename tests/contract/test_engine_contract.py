@@ -308,7 +308,9 @@ def test_changes_name_what_was_written_outside_the_mounts(world: World) -> None:
         "HostConfig": options["HostConfig"] | {"ReadonlyRootfs": False},
     }
     container = world.engine.create_container(world.name("entrant2"), writable)
+    world.engine.put_archive(container, "/", (tar_of({"made/there": b""}),))
     world.engine.start_container(container)
     assert world.engine.wait_for_exit(container, 10)
     found = {change.path: change.kind for change in world.engine.changes(container)}
     assert found["/left"] is ChangeKind.ADDED
+    assert found["/made/there"] is ChangeKind.ADDED

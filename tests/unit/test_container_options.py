@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.core.images.image_config import MAX_VOLUMES, NeutralConfig, neutralise
+from orchestrator.core.images.image_config import (
+    MAX_VOLUMES,
+    NeutralConfig,
+    declares_volume,
+    neutralise,
+)
 from orchestrator.core.sandbox.container_options import (
     EntrantSpec,
     HolderSpec,
@@ -353,6 +358,13 @@ def test_a_volume_that_cannot_be_covered_is_refused(path: str) -> None:
     with pytest.raises(RefusedByPolicy, match="VOLUME") as refused:
         neutralise({"Cmd": ["x"], "Volumes": {path: {}}})
     assert str(refused.value).isprintable()
+
+
+def test_a_volume_counts_as_declared_at_its_own_path_alone() -> None:
+    config: dict[str, Any] = {"Volumes": {"//tmp/": {}, "/data/tmp": {}}}
+    assert declares_volume(config, "/tmp")
+    assert not declares_volume({"Volumes": {"/data/tmp": {}}}, "/tmp")
+    assert not declares_volume({"Volumes": None}, "/tmp")
 
 
 def test_too_many_volumes_are_refused() -> None:

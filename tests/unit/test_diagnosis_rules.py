@@ -154,6 +154,14 @@ def test_a_full_tmp_is_told_by_its_size_and_by_its_files() -> None:
     assert causes(replace(FAILED, log=words, tmp_bytes=0))[0] is Cause.OUTPUT_FULL
 
 
+def test_space_that_ran_out_unseen_is_tmp_by_elimination_unless_output_is_full() -> None:
+    words = log("OSError: [Errno 28] No space left on device")
+    unseen = replace(FAILED, log=words, tmp_bytes=None)
+    assert set(causes(unseen)) == {Cause.TMP_FULL}
+    full = replace(unseen, diagnostics=(*unseen.diagnostics, Diagnostic.OUTPUT_FULL))
+    assert set(causes(full)) == {Cause.OUTPUT_FULL}
+
+
 def test_a_profile_without_shared_memory_is_named() -> None:
     seen = replace(
         FAILED,

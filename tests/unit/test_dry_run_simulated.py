@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import os
 import signal
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,7 +24,12 @@ from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock
 from orchestrator.adapters.files.epee_folder import EpeeFolder
 from orchestrator.adapters.files.sample_folder import SampleFolder
 from orchestrator.core.diagnosis import Cause
-from orchestrator.core.diagnosis.diagnosing_options import diagnosing_options, outside_writes
+from orchestrator.core.diagnosis.diagnosing_options import (
+    diagnosing_options,
+    program_writes,
+    tmp_folder,
+)
+from orchestrator.core.diagnosis.observations import Writes
 from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
 from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
@@ -54,7 +61,11 @@ class Display(SilentReporter):
 
     pieces: list[bytes] = field(default_factory=list)
     samples: list[tuple[UsageSample, SpaceUse]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     interrupt_at: Step | None = None
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
 
     def step(self, step: Step) -> None:
         if step is self.interrupt_at:
@@ -326,18 +337,59 @@ SPEC = EntrantSpec(
 )
 
 
+def test_an_image_of_the_same_layers_that_came_meanwhile_is_left_alone(bench: Bench) -> None:
+    other = tiny_image({"run": b"x"}, entrypoint=("/run", "1"), architecture=Architecture.AMD64)
+    assert other.image_id != IMAGE.image_id
+    seen: list[object] = []
+
+    def script(files: Mapping[str, bytes]) -> SimulatedEnd:
+        bench.engine.load_archive([other.archive], len(other.archive), SilentReporter())
+        both = (other.image_id, IMAGE.image_id)
+        seen.extend((bench.engine.inspect_image(each) or {})["RootFS"] for each in both)
+        return answers(files)
+
+    assert bench.report(script).image_removed
+    assert seen[0] == seen[1]
+    assert bench.engine.inspect_image(other.image_id) is not None
+    assert bench.nothing_left()
+
+
+def test_an_image_that_another_run_holds_stays_and_the_report_says_so(bench: Bench) -> None:
+    def script(files: Mapping[str, bytes]) -> SimulatedEnd:
+        options = {"Image": IMAGE.image_id, "HostConfig": {}}
+        bench.engine.create_container("piste-another-runs", options)
+        return answers(files)
+
+    done = bench.report(script)
+    assert (done.outcome, done.image_removed) == (Outcome.COMPLETED, False)
+    assert "piste-another-runs" in bench.display.warnings[-1]
+    assert bench.engine.inspect_image(IMAGE.image_id) is not None
+
+
+def test_answers_in_tmp_are_found_though_nobody_saw_the_run_itself(bench: Bench) -> None:
+    end = SimulatedEnd(changed=("/tmp/run/predictions.jsonl",))
+    done = bench.report(lambda _files: end)
+    assert done.outcome is Outcome.NO_PREDICTIONS
+    assert done.findings[0].cause is Cause.OUTPUT_ELSEWHERE
+    assert done.findings[0].details == ("/tmp/run/predictions.jsonl",)
+    assert done.outside_writes == ()
+
+
 def test_the_diagnosing_pass_differs_in_root_user_and_one_capability_alone() -> None:
-    usual, looser = entrant_options(SPEC), diagnosing_options(SPEC)
+    usual, looser = entrant_options(SPEC), diagnosing_options(SPEC, tmp_in_root=True)
     host = {
         name: value
         for name, value in looser["HostConfig"].items()
         if value != usual["HostConfig"].get(name)
     }
-    assert host == {"ReadonlyRootfs": False, "CapAdd": ["DAC_OVERRIDE"]}
+    assert host == {"ReadonlyRootfs": False, "CapAdd": ["DAC_OVERRIDE"], "Tmpfs": {}}
+    assert set(usual["HostConfig"]["Tmpfs"]) == {"/tmp"}
     others = {name for name in looser if looser[name] != usual.get(name)} - {"HostConfig"}
     assert others == {"User"}
     assert looser["HostConfig"]["NetworkMode"] == "none"
     assert looser["HostConfig"]["CapDrop"] == ["ALL"]
+    kept = diagnosing_options(SPEC, tmp_in_root=False)["HostConfig"]["Tmpfs"]
+    assert kept == usual["HostConfig"]["Tmpfs"]
 
 
 def importers(module: str) -> set[str]:
@@ -372,7 +424,17 @@ def test_a_writable_root_can_be_reached_from_a_dry_run_alone() -> None:
 def test_what_the_engine_itself_changes_is_no_write_of_the_program() -> None:
     listed = ["/", "/etc", "/etc/hosts", "/etc/foo", "/sbin", "/sbin/docker-init", "/dev/shm"]
     listed += ["/app", "/app/a", "/app/a/b", "/tmp", "/output/predictions.jsonl", "/proc"]
-    assert outside_writes(listed) == ("/app/a/b", "/etc/foo")
+    assert program_writes(listed) == Writes(outside=("/app/a/b", "/etc/foo"))
+    listed += ["/tmp/a", "/tmp/a/b", "/tmpfile"]
+    assert program_writes(listed) == Writes(
+        outside=("/app/a/b", "/etc/foo", "/tmpfile"), in_tmp=("a/b",)
+    )
+
+
+def test_the_folder_for_tmp_is_open_to_every_user_and_nothing_else() -> None:
+    with tarfile.open(fileobj=io.BytesIO(tmp_folder())) as tar:
+        (member,) = tar.getmembers()
+    assert (member.name, member.isdir(), oct(member.mode)) == ("tmp", True, "0o1777")
 
 
 def test_a_report_of_our_own_failure_ends_with_4(bench: Bench) -> None:

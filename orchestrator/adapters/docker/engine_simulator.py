@@ -50,6 +50,8 @@ class _Container:
     started_s: float | None = None
     end: SimulatedEnd | None = None
     exit_code: int = 0
+    root: tuple[str, ...] = ()
+    """What was unpacked into its root."""
 
 
 class EngineSimulator(SimulatedImages):
@@ -242,9 +244,13 @@ class EngineSimulator(SimulatedImages):
         del self._containers[found.container_id]
 
     def put_archive(self, container: str, path: str, chunks: Iterable[bytes]) -> None:
-        """Unpack into the volume at `path`."""
+        """Unpack into the volume at `path`, or into a root that is not read-only."""
         self._called("put_archive")
-        volume = self._volume_at(self._must_find(container), path)
+        found = self._must_find(container)
+        if path == "/" and not found.options["HostConfig"].get("ReadonlyRootfs"):
+            found.root += archives.paths(b"".join(chunks))
+            return
+        volume = self._volume_at(found, path)
         volume.files |= archives.unpack(b"".join(chunks))
         if sum(map(len, volume.files.values())) > volume.spec.size_bytes:
             raise refusal("no space left on device", 500)
@@ -294,4 +300,5 @@ class EngineSimulator(SimulatedImages):
         found = self._must_find(container)
         if found.end is None or found.options["HostConfig"].get("ReadonlyRootfs"):
             return ()
-        return tuple(Change(path=path, kind=ChangeKind.ADDED) for path in sorted(found.end.changed))
+        paths = sorted({*found.root, *found.end.changed})
+        return tuple(Change(path=path, kind=ChangeKind.ADDED) for path in paths)

@@ -35,6 +35,12 @@ def unpack(archive: bytes) -> dict[str, bytes]:
     return found
 
 
+def paths(archive: bytes) -> tuple[str, ...]:
+    """Return where the members of a tar lie once it is unpacked at a root."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        return tuple("/" + name.removeprefix("./") for name in tar.getnames())
+
+
 def pack(root: str, files: Mapping[str, bytes]) -> bytes:
     """Return a tar of a folder, as an engine streams it."""
     buffer = io.BytesIO()

@@ -27,6 +27,14 @@ class ImageFacts:
     has_passwd_entry: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """What a program wrote: `outside` where it may not, as paths, and below `/tmp`, as names."""
+
+    outside: tuple[str, ...] = ()
+    in_tmp: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """One dry run, as the rules see it. Texts of the entrant's are unescaped here."""

@@ -92,27 +92,58 @@ def shared_memory(seen: Observation) -> Iterator[Finding]:
 def space(seen: Observation) -> Iterator[Finding]:
     """Find a full `/tmp` or `/output`."""
     said = seen.log.find(_NO_SPACE)
-    details = _line(said)
-    tmp_full = _tmp_is_full(seen)
+    yield from _tmp_space(seen, said)
+    yield from _output_space(seen, said)
+
+
+def _tmp_space(seen: Observation, said: Match | None) -> Iterator[Finding]:
     limit = size_text(seen.profile.tmp_bytes)
-    if tmp_full or (said is not None and "/tmp" in said.line):  # noqa: S108
-        files = f"{seen.profile.tmp_inodes} files"
+    remedy = "unpack and compile when the image is built; delete temporary files as you go"
+    files = f"{seen.profile.tmp_inodes} files"
+    if _tmp_is_full(seen) or _names(said, "/tmp"):  # noqa: S108 - a path in the container
         fact = f"it filled /tmp, which holds {limit} and {files}"
-        remedy = "unpack and compile when the image is built; delete temporary files as you go"
-        certainty = Certainty.PROVEN if tmp_full else Certainty.LAST_WORDS
-        yield _finding(Cause.TMP_FULL, certainty, fact, remedy, details)
+        certainty = Certainty.PROVEN if _tmp_is_full(seen) else Certainty.LAST_WORDS
+        yield _finding(Cause.TMP_FULL, certainty, fact, remedy, _line(said))
     elif seen.tmp_bytes is not None and seen.tmp_bytes > _NEAR * seen.profile.tmp_bytes:
         fact = f"it has {size_text(seen.tmp_bytes)} of {limit} in /tmp"
         yield _finding(Cause.TMP_FULL, Certainty.SAID, fact, "delete temporary files as you go")
-    full = Diagnostic.OUTPUT_FULL in seen.diagnostics or Diagnostic.OUTPUT_TOO_LARGE in (
-        seen.diagnostics
+    elif said is not None and _is_left_to_tmp(seen, said):
+        fact = (
+            "it ran out of space: most likely in /tmp, which nobody saw and which holds "
+            f"{limit} and {files}, as /output was not full at the end"
+        )
+        yield _finding(Cause.TMP_FULL, said.certainty, fact, remedy, _line(said))
+
+
+def _output_space(seen: Observation, said: Match | None) -> Iterator[Finding]:
+    full = _output_is_full(seen)
+    elsewhere = (
+        _tmp_is_full(seen)
+        or _names(said, "/tmp", "/dev/shm")  # noqa: S108 - paths in the container
+        or (said is not None and _is_left_to_tmp(seen, said))
     )
-    elsewhere = tmp_full or (said is not None and ("/tmp" in said.line or "/dev/shm" in said.line))  # noqa: S108
     if full or (said is not None and not elsewhere and not seen.completed):
         fact = f"/output is full: it holds {size_text(seen.profile.output_bytes)}"
         remedy = "write predictions.jsonl alone there; intermediate results belong in /tmp"
         certainty = Certainty.PROVEN if full or said is None else said.certainty
-        yield _finding(Cause.OUTPUT_FULL, certainty, fact, remedy, details)
+        yield _finding(Cause.OUTPUT_FULL, certainty, fact, remedy, _line(said))
+
+
+def _names(said: Match | None, *places: str) -> bool:
+    return said is not None and any(place in said.line for place in places)
+
+
+def _output_is_full(seen: Observation) -> bool:
+    full = {Diagnostic.OUTPUT_FULL, Diagnostic.OUTPUT_TOO_LARGE}
+    return not full.isdisjoint(seen.diagnostics)
+
+
+def _is_left_to_tmp(seen: Observation, said: Match) -> bool:
+    """Tell whether `/tmp` is what remains, where nobody could look into it while the run went."""
+    named = _names(said, "/tmp", "/output", "/dev/shm")  # noqa: S108 - paths in the container
+    unseen = seen.tmp_bytes is None and not seen.completed
+    output = _output_is_full(seen) or seen.outcome is Outcome.OUTPUT_LIMIT
+    return unseen and not named and not output
 
 
 def _tmp_is_full(seen: Observation) -> bool:

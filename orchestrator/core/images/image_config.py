@@ -75,6 +75,11 @@ def _ignored_fields(config: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(field for field in fields if config.get(field))
 
 
+def declares_volume(config: Mapping[str, Any], path: str) -> bool:
+    """Tell whether an image's `Config` object declares a VOLUME at this very path."""
+    return path in map(_normalised, config.get("Volumes") or {})
+
+
 def neutralise(config: Mapping[str, Any]) -> NeutralConfig:
     """Read an image's `Config` object and say what has to be covered.
 

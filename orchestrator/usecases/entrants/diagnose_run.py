@@ -10,9 +10,15 @@ from typing import Any, Final
 
 from manifests.editions import Track
 from manifests.images import ImageIdentity
-from orchestrator.core.diagnosis.diagnosing_options import diagnosing_options, outside_writes
+from orchestrator.core.diagnosis.diagnosing_options import (
+    TMP,
+    diagnosing_options,
+    program_writes,
+    tmp_folder,
+)
+from orchestrator.core.diagnosis.observations import Writes
 from orchestrator.core.editions.clip_archives import stream_input
-from orchestrator.core.images.image_config import neutralise
+from orchestrator.core.images.image_config import declares_volume, neutralise
 from orchestrator.core.sandbox.container_options import INPUT, EntrantSpec
 from orchestrator.ports.clip_source import ClipFolder
 from orchestrator.ports.engine import ContainerEngine, StartRefused
@@ -51,8 +57,8 @@ class DiagnosingPass:
     limit_s: float
 
 
-def find_outside_writes(engine: ContainerEngine, request: DiagnosingPass) -> tuple[str, ...]:
-    """Run the image once more with a writable root and return the paths that it wrote.
+def find_writes(engine: ContainerEngine, request: DiagnosingPass) -> Writes:
+    """Run the image once more with a writable root and return what it wrote.
 
     Raises:
         PlatformFault: when the engine fails.
@@ -66,7 +72,7 @@ def find_outside_writes(engine: ContainerEngine, request: DiagnosingPass) -> tup
             remove_parts(engine, names)
 
 
-def _run(engine: ContainerEngine, names: PartNames, request: DiagnosingPass) -> tuple[str, ...]:
+def _run(engine: ContainerEngine, names: PartNames, request: DiagnosingPass) -> Writes:
     exam = request.clips.exam
     holder = start_holder(
         engine,
@@ -78,15 +84,19 @@ def _run(engine: ContainerEngine, names: PartNames, request: DiagnosingPass) -> 
         input_files=len(exam.sums),
     )
     engine.put_archive(holder.container_id, INPUT, stream_input(exam.files()))
-    container = engine.create_container(names.entrant, diagnosing_options(_spec(names, request)))
+    tmp_in_root = not declares_volume(request.image_config, TMP)
+    options = diagnosing_options(_spec(names, request), tmp_in_root=tmp_in_root)
+    container = engine.create_container(names.entrant, options)
+    if tmp_in_root:
+        engine.put_archive(container, "/", (tmp_folder(),))
     try:
         engine.start_container(container)
     except StartRefused:
-        return ()
+        return Writes()
     if not engine.wait_for_exit(container, request.limit_s):
         engine.kill_container(container)
         engine.wait_for_exit(container, _KILL_S)
-    return outside_writes(change.path for change in engine.changes(container))
+    return program_writes(change.path for change in engine.changes(container))
 
 
 def _spec(names: PartNames, request: DiagnosingPass) -> EntrantSpec:

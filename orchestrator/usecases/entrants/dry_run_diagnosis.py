@@ -11,13 +11,14 @@ from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.core.diagnosis import Observation
 from orchestrator.core.diagnosis.log_reading import LogReading
+from orchestrator.core.diagnosis.observations import Writes
 from orchestrator.core.diagnosis.writing import refused_paths
 from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.reporter import Reporter
 from orchestrator.usecases.entrants.diagnose_run import (
     DiagnosingPass,
     OpenClips,
-    find_outside_writes,
+    find_writes,
 )
 from orchestrator.usecases.entrants.dry_run_input import DryRunInput
 from orchestrator.usecases.entrants.dry_run_watch import Watched
@@ -96,7 +97,9 @@ def look_closer(
         if not look.second_pass or not _is_worth_a_second_pass(seen):
             return seen
         reporter.note("looking where it writes: once more, with a writable root")
-        return replace(seen, outside_writes=_second_pass(seen, look, engine))
+        writes = _second_pass(seen, look, engine)
+        in_tmp = tuple(dict.fromkeys((*seen.tmp_names, *writes.in_tmp)))
+        return replace(seen, outside_writes=writes.outside, tmp_names=in_tmp)
     except PlatformFault as error:
         reporter.warn(f"the diagnosis stopped early: {error}")
         return seen
@@ -107,7 +110,7 @@ def _is_worth_a_second_pass(seen: Observation) -> bool:
     return started and seen.outcome in _WORTH_A_SECOND_PASS
 
 
-def _second_pass(seen: Observation, look: CloserLook, engine: ContainerEngine) -> tuple[str, ...]:
+def _second_pass(seen: Observation, look: CloserLook, engine: ContainerEngine) -> Writes:
     request = DiagnosingPass(
         run_id=look.run_id,
         identity=look.identity,
@@ -116,4 +119,4 @@ def _second_pass(seen: Observation, look: CloserLook, engine: ContainerEngine) -
         clips=look.clips,
         limit_s=min(float(seen.profile.deadline_s), 2 * seen.elapsed_s + _SECOND_PASS_S),
     )
-    return find_outside_writes(engine, request)
+    return find_writes(engine, request)
