@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from pathlib import Path
 
 from manifests.errors import MalformedDocument
@@ -16,18 +18,27 @@ _CLIP_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
 def _read(path: Path) -> bytes:
+    """Return a regular file's bytes; one look at the open file, so that nobody swaps it between."""
+    not_a_file = f"{path}: not a file; the edition needs a file there"
     with disk_faults(path, "read"):
         try:
-            size_bytes = path.stat().st_size
-            if not path.is_file():
-                raise MalformedDocument(f"{path}: not a file; the edition needs a file there")
-            if size_bytes > MAX_FILE_BYTES:
-                raise MalformedDocument(
-                    f"{path}: {size_bytes} bytes; at most {MAX_FILE_BYTES} are read"
-                )
-            return path.read_bytes()
+            with open(path, "rb", buffering=0, opener=_open_at_once) as file:
+                found = os.fstat(file.fileno())
+                if not stat.S_ISREG(found.st_mode):
+                    raise MalformedDocument(not_a_file)
+                if found.st_size > MAX_FILE_BYTES:
+                    raise MalformedDocument(
+                        f"{path}: {found.st_size} bytes; at most {MAX_FILE_BYTES} are read"
+                    )
+                return file.readall()
         except FileNotFoundError:
             raise MalformedDocument(f"{path}: is not there; check the path") from None
+        except IsADirectoryError:
+            raise MalformedDocument(not_a_file) from None
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a pipe would wait for its writer
 
 
 class EpeeFolder:
