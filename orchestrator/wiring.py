@@ -24,6 +24,7 @@ from orchestrator.adapters.keys.age_files import (
     generate_identity,
     protect_identity,
 )
+from orchestrator.adapters.keys.sealing_processes import SealingProcesses
 from orchestrator.adapters.keys.signing_keys import create_signing_keys
 from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
 from orchestrator.adapters.linux_host import LinuxHost
@@ -188,15 +189,15 @@ def seal(workspace: Workspace, edition_file: Path, reporter: Reporter) -> SealDo
     recipients = SealRecipients(
         clips=keyring.plan(Purpose.CLIPS), labels=keyring.plan(Purpose.LABELS)
     )
-    return seal_edition(
-        EditionFile(edition_file),
-        SealingTools(
+    with SealingProcesses() as processes:
+        tools = SealingTools(
             store=workspace.store,
             ledger=workspace.ledger,
             sealer=workspace.sealer,
+            clip_sealer=processes,
             clock=workspace.clock,
             reporter=reporter,
             recipients=recipients,
             load_profile=load_profile_file,
-        ),
-    )
+        )
+        return seal_edition(EditionFile(edition_file), tools)

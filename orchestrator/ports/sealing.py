@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -33,6 +34,18 @@ class Sealer(Protocol):
 
     def seal(self, plain: bytes, plan: SealingPlan) -> bytes:
         """Return `plain` as age, one layer per layer of `plan`, the first innermost."""
+
+
+class BulkSealer(Protocol):
+    """Encrypts what is large, and many of it; threads share it. Needs no secret."""
+
+    def seal_to(
+        self, write: Callable[[memoryview], None], parts: Sequence[bytes], plan: SealingPlan
+    ) -> str:
+        """Hand the joined `parts` as age to `write`, and return the SHA-256 of that in hex.
+
+        What `write` gets is void when it returns.
+        """
 
 
 class Unsealer(Protocol):

@@ -48,7 +48,7 @@ class StagedEdition(Protocol):
     def edition(self) -> str:
         """The edition's name."""
 
-    def add(self, name: str, data: bytes) -> None:
+    def add(self, name: str, data: bytes | memoryview) -> None:
         """Write a new file; threads may call this at the same time."""
 
     def read_optional(self, name: str) -> bytes | None:

@@ -81,6 +81,7 @@ def tools_of(root: Path, keyring: AgeKeyring) -> SealingTools:
         store=open_workspace(root),
         ledger=open_sql_ledger(root / "ledger.sqlite", keys=load_signing_keys(root / "keys")),
         sealer=AgeSealer(),
+        clip_sealer=AgeSealer(),
         clock=FixedClock(),
         reporter=SilentReporter(),
         recipients=SealRecipients(

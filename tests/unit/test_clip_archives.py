@@ -28,7 +28,7 @@ ANNOTATION = "annotations/0001.json"
 
 
 def packed(given: Iterable[InputFile]) -> bytes:
-    return pack_clip(given)
+    return b"".join(pack_clip(given))
 
 
 def files(keypoints: bytes = b"k" * 3000, annotation: bytes = b"{}\n") -> list[InputFile]:

@@ -175,7 +175,7 @@ def test_a_clip_that_somebody_else_encrypted_is_not_taken(
             InputFile(annotation_name("0004"), b"{}"),
         ]
     )
-    cipher = sealing.sealer.seal(forged, sealing.recipients.clips)
+    cipher = sealing.sealer.seal(b"".join(forged), sealing.recipients.clips)
     (sealing.store.root / EDITION / "sealed/0004.age").write_bytes(cipher)
     sums = sealed.cipher_sums | {"sealed/0004.age": sha256_hex(cipher)}
     forged_edition = SealedEdition(

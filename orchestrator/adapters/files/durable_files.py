@@ -56,7 +56,9 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_new(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True) -> None:
+def write_new(
+    path: Path, data: bytes | memoryview, *, mode: int = 0o644, durable: bool = True
+) -> None:
     """Write a file that must not exist, and flush it unless it is flushed later. Raises OSError.
 
     What is flushed later goes to the disk from now on, without anybody waiting for it.

@@ -40,7 +40,7 @@ class StagedFolder:
         """The edition's name."""
         return self._edition
 
-    def add(self, name: str, data: bytes) -> None:
+    def add(self, name: str, data: bytes | memoryview) -> None:
         """Write a new file; `make_durable` flushes it."""
         path = self._folder / name
         with disk_faults(path, "write"):

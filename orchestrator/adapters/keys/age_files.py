@@ -10,6 +10,7 @@ from pathlib import Path
 import pyrage  # type: ignore[import-untyped]  # ships no stubs
 from pyrage import passphrase, x25519
 
+from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument, PlatformFault
 from manifests.text import escape_untrusted
 from orchestrator.adapters.files.durable_files import disk_faults, read_existing
@@ -86,7 +87,7 @@ def _unprotect(data: bytes, path: Path, ask: AskPassphrase | None) -> bytes:
 
 
 class AgeSealer:
-    """Implements `orchestrator.ports.sealing.Sealer`; threads may share it."""
+    """Implements `Sealer` and `BulkSealer` of `orchestrator.ports.sealing` in this process."""
 
     def seal(self, plain: bytes, plan: SealingPlan) -> bytes:
         """Return `plain` as age, one layer per layer of `plan`, the first innermost."""
@@ -96,6 +97,21 @@ class AgeSealer:
             pyrage.encrypt_io(io.BytesIO(plain), whole, [_recipient(text) for text in layer])
             plain = whole.getvalue()
         return plain
+
+    def seal_to(
+        self, write: Callable[[memoryview], None], parts: Sequence[bytes], plan: SealingPlan
+    ) -> str:
+        """Hand the joined `parts` as age to `write`, and return the SHA-256 of that."""
+        sealed = self.seal(b"".join(parts), plan)
+        write(memoryview(sealed))
+        return sha256_hex(sealed)
+
+    @staticmethod
+    def check(plan: SealingPlan) -> None:
+        """Refuse a recipient that is none. Raises MalformedDocument."""
+        for layer in plan.layers:
+            for text in layer:
+                _recipient(text)
 
 
 @lru_cache(maxsize=64)

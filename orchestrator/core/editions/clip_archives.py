@@ -53,12 +53,12 @@ def _member(file: InputFile) -> tuple[bytes, bytes, bytes]:
     return header, file.data, bytes(-len(file.data) % _BLOCK)
 
 
-def pack_clip(files: Iterable[InputFile]) -> bytes:
-    """Return the archive of one clip: the padding, then its files in the given order."""
+def pack_clip(files: Iterable[InputFile]) -> tuple[bytes, ...]:
+    """Return the archive of one clip in parts: the padding, then its files in the given order."""
     body = [part for file in files for part in _member(file)]
     length = sum(map(len, body)) + len(_END)
     least = 2 * _BLOCK + length  # a comment takes a header and a block
-    return b"".join((*_comment(_BLOCK + -least % PADDING_BYTES), *body, _END))
+    return (*_comment(_BLOCK + -least % PADDING_BYTES), *body, _END)
 
 
 def _comment(size_bytes: int) -> tuple[bytes, bytes]:

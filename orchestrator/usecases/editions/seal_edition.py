@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from manifests.digests import sha256_hex
 from manifests.editions import Edition
@@ -30,7 +31,7 @@ from orchestrator.ports.clip_source import ClipFolder, EditionSource
 from orchestrator.ports.clock import Clock
 from orchestrator.ports.ledger import Entry, Ledger
 from orchestrator.ports.reporter import Reporter, Step
-from orchestrator.ports.sealing import Sealer
+from orchestrator.ports.sealing import BulkSealer, Sealer
 from orchestrator.ports.store import StagedEdition, WorkspaceStore
 from orchestrator.usecases.editions.clip_files import read_clip
 from orchestrator.usecases.editions.edition_draft import EditionDraft, LoadProfile, read_draft
@@ -51,6 +52,9 @@ from orchestrator.usecases.editions.settle_editions import (
     settle_abandoned,
 )
 
+WORKERS: Final = 2
+"""Threads that seal clips; more of them wait for one another more than they work."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealingTools:
@@ -59,12 +63,12 @@ class SealingTools:
     store: WorkspaceStore
     ledger: Ledger
     sealer: Sealer
+    clip_sealer: BulkSealer
     clock: Clock
     reporter: Reporter
     recipients: SealRecipients
     load_profile: LoadProfile
-    workers: int = 2
-    """Threads that encrypt; more of them wait for one another more than they work."""
+    workers: int = WORKERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +187,12 @@ def _seal_clip(work: _Work, clip_id: str) -> _SealedClip:
     new_id, tools = work.draft.names[clip_id], work.tools
     clip = read_clip(work.folder, clip_id, new_id=new_id, track=work.draft.edition.track)
     files = (clip.keypoints, clip.annotation)
-    sealed = tools.sealer.seal(pack_clip(files), tools.recipients.clips)
     name = f"sealed/{new_id}.age"
-    work.staged.add(name, sealed)
+    write = partial(work.staged.add, name)
+    sha256 = tools.clip_sealer.seal_to(write, pack_clip(files), tools.recipients.clips)
     return _SealedClip(
         plain=tuple((file.name, sha256_hex(file.data)) for file in files),
-        cipher=(name, sha256_hex(sealed)),
+        cipher=(name, sha256),
         original_id=clip_id,
         labelled=clip.labelled(),
     )
