@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
 from orchestrator.usecases.editions.open_clips import open_sealed_clips
-from orchestrator.usecases.editions.seal_edition import WORKERS, SealingTools, seal_edition
+from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.editions.sealed_check import check_sealed_set
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.usecases.workspaces.initialise import WorkspaceMakers, initialise
@@ -112,10 +111,18 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def seal_here(source: EditionFile, tools: SealingTools) -> None:
-    """Seal as the command does, with processes that start and end with it."""
+def seal_here(source: EditionFile, tools: SealingTools) -> int:
+    """Seal as the command does; return the peak memory of the processes that encrypt, in KiB."""
     with SealingProcesses() as processes:
         seal_edition(source, replace(tools, clip_sealer=processes))
+        lists = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
+        return sum(peak_kib(child) for text in lists for child in text.split())
+
+
+def peak_kib(process: str) -> int:
+    """Return the most memory that a process had at a time; shared memory is counted in each."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
 def age_each(recipient: str, source: Path, target: Path) -> None:
@@ -200,10 +207,11 @@ def measure_memory(work: Path) -> list[dict[str, Any]]:
 
 
 def child(act: str, work: Path) -> None:
-    """Do one act on the large edition; print this process's peak memory in MB."""
+    """Do one act on the large edition; print the peak memory in MB, helping processes included."""
     root = work / "large-workspace"
+    kib = 0
     if act == "seal":
-        seal_here(EditionFile(work / "large/edition.yaml"), new_workspace(root))
+        kib = seal_here(EditionFile(work / "large/edition.yaml"), new_workspace(root))
     else:
         store, ledger = open_workspace(root), open_sql_ledger(root / "ledger.sqlite")
         sealed = load_sealed_edition(EDITION, store=store, ledger=ledger)
@@ -212,12 +220,7 @@ def child(act: str, work: Path) -> None:
             sealed, store=store, unsealer=unsealer, reporter=SilentReporter()
         )
         assert sum(1 for _ in exam_input.files()) == 2 * CLIPS + 2
-    with Path("/proc/self/status").open(encoding="ascii") as file:
-        peak = next(line for line in file if line.startswith("VmHWM"))
-    kib = int(peak.split()[1])
-    if act == "seal":  # each of the processes that encrypt, as the largest of them
-        kib += WORKERS * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    print(kib * 1024 / MB)
+    print((kib + peak_kib("self")) * 1024 / MB)
 
 
 def measure() -> list[dict[str, Any]]:
