@@ -18,7 +18,7 @@ FrameSpan = tuple[int, int]
 
 Fps = Annotated[float, Field(gt=0, le=1000, description="frames a second, above 0")]
 FrameCount = Annotated[int, Field(ge=1, le=MAX_FRAMES, description="a number of frames, from 1")]
-SignerId = Annotated[str, Field(pattern=r"^[^\p{C}]{1,64}$")]
+SignerId = Annotated[str, Field(max_length=64, pattern=r"^\P{C}+$")]
 """A signer's name, as ALPHA: 1 to 64 printable characters."""
 Seconds = Annotated[float, Field(ge=0, le=10_000_000)]
 
