@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,23 +22,31 @@ class Said:
     out: str
     err: str
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """What --json printed."""
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
 
 Type = Callable[..., Said]
 
 
 @pytest.fixture
 def typed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Type]:
     """Type `piste …` in an empty folder."""
     handlers = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)}
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.chdir(tmp_path_factory.mktemp("here"))
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("PISTE_WORKSPACE", raising=False)
 
-    def run(*words: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["piste", *words])
+    def run(*words: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["piste", *map(str, words)])
         code: object = 0
         try:
             main()

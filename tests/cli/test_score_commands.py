@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from examples.make import example_files
-from orchestrator.cli.main import main
+from tests.cli.conftest import Said, Type
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -77,48 +73,16 @@ PRIVATE_KEYS = {
 TRACKS = tuple(FILES)
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
-
-
-Piste = Callable[..., Ended]
+Piste = Callable[..., Said]
 
 
 @pytest.fixture
-def piste(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Iterator[Piste]:
-    """Run the command line in an empty folder: no workspace, and an engine that cannot be."""
-    handlers = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)}
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    monkeypatch.chdir(empty)
+def piste(typed: Type, monkeypatch: pytest.MonkeyPatch) -> Iterator[Piste]:
+    """Type commands in an empty folder: no workspace, and an engine that cannot be."""
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
     monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*words: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["piste", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        code = ended.value.code
-        return Ended(code if isinstance(code, int) else 0, captured.out, captured.err)
-
-    yield run
-    assert list(empty.iterdir()) == []
-    for name, handler in handlers.items():
-        signal.signal(name, handler)
+    yield typed
+    assert list(Path.cwd().iterdir()) == []
 
 
 def words(track: str, *more: object, **changed: Path) -> list[object]:

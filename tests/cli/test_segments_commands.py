@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from orchestrator.cli.main import main
+from tests.cli.conftest import Said, Type
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples/segmentation"
 VALIDATION = EXAMPLES / "validation"
@@ -22,40 +18,13 @@ NAMES = ("baseline", "eager", "sluggish")
 OBJECTIVES = {"mf1s", "auc_ru", "wer_all"}
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
-
-
-Piste = Callable[..., Ended]
+Piste = Callable[..., Said]
 
 
 @pytest.fixture
-def piste(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Piste]:
-    handlers = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)}
+def piste(typed: Type, monkeypatch: pytest.MonkeyPatch) -> Piste:
     monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*words: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["piste", "segments", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        code = ended.value.code
-        return Ended(code if isinstance(code, int) else 0, captured.out, captured.err)
-
-    yield run
-    for name, handler in handlers.items():
-        signal.signal(name, handler)
+    return lambda *words: typed("segments", *words)
 
 
 def candidates(folder: Path, names: tuple[str, ...] = NAMES) -> list[object]:
@@ -107,7 +76,7 @@ def gold() -> dict[str, list[tuple[int, int]]]:
     }
 
 
-def edit(piste: Piste, output: Path, kind: str, size: int, *more: object) -> Ended:
+def edit(piste: Piste, output: Path, kind: str, size: int, *more: object) -> Said:
     labels = ("--labels", EXAMPLES / "labels-v1.jsonl")
     return piste("edit", *labels, "--kind", kind, "--size", size, "-o", output, *more)
 
@@ -125,9 +94,8 @@ def test_an_erosion_of_four_frames_takes_two_off_each_end_of_the_gold(
 
 def test_the_gold_scores_one_and_an_edit_of_it_less(
     piste: Piste,
+    typed: Type,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     files = {"gold": tmp_path / "gold.jsonl"}
     files["gold"].write_text(
@@ -147,12 +115,9 @@ def test_the_gold_scores_one_and_an_edit_of_it_less(
         assert edit(piste, files[kind], kind, size).code == 0
     figures = {}
     for name, path in files.items():
-        options = ["--labels", str(EXAMPLES / "labels-v1.jsonl"), "--predictions", str(path)]
-        words = ["piste", "score", "--track", "segmentation", *options, "--json"]
-        monkeypatch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit):
-            main()
-        figures[name] = json.loads(capsys.readouterr().out)["public"]["mf1s"]
+        options = ["--labels", EXAMPLES / "labels-v1.jsonl", "--predictions", path]
+        scored = typed("score", "--track", "segmentation", *options, "--json")
+        figures[name] = scored.document["public"]["mf1s"]
     assert figures.pop("gold") == 1
     assert all(figure < 1 for figure in figures.values()), figures
 
