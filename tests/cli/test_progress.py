@@ -60,6 +60,21 @@ def test_a_terminal_gets_a_bar_a_step_and_text_as_it_is(monkeypatch: pytest.Monk
     assert "a [bold]note[/bold]" in shown.getvalue()
 
 
+def test_work_on_a_step_that_is_still_to_come_moves_no_bar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = at_a_terminal(monkeypatch)
+    with shown_progress() as reporter:
+        reporter.step(Step.CREATE)
+        reporter.progress(Step.PROVIDE, 12, 200, "clips")
+        reporter.step(Step.PROVIDE)
+        reporter.progress(Step.PROVIDE, 200, 200, "clips")
+    last = shown.getvalue().rpartition(Step.CREATE.value)[2]
+    created, provided = last.splitlines()[:2]
+    assert "clips" not in created
+    assert "200/200 clips" in provided
+
+
 def test_a_step_without_a_size_is_done_when_the_next_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -54,8 +54,8 @@ STORIES = {
     Step.RESOLVE: NOTHING_YET,
     Step.PULL: NOTHING_YET,
     Step.RESERVE: NOTHING_YET,
-    Step.PROVIDE: RESERVED,
     Step.CREATE: RESERVED,
+    Step.PROVIDE: RESERVED,
     Step.AUDIT: RESERVED,
     Step.START: RESERVED,
     Step.RUN: STARTED,
@@ -69,8 +69,8 @@ STORIES = {
     Step.SCORE: SCORED,
     Step.EVIDENCE: SCORED,
 }
-AT_THE_ENGINE = (Step.CREATE, Step.AUDIT, Step.START, Step.RUN, Step.CLASSIFY, Step.COLLECT)
-"""Where a dead process surely leaves containers and volumes with clips in them."""
+AT_THE_ENGINE = (Step.PROVIDE, Step.AUDIT, Step.START, Step.RUN, Step.CLASSIFY, Step.COLLECT)
+"""Where a dead process surely leaves containers and volumes."""
 
 
 def kill_at(

@@ -138,8 +138,8 @@ def test_the_steps_come_in_the_order_of_a_runs_life(engine: EngineSimulator) -> 
     reporter = StepReporter()
     run(engine, entrant(GOOD), reporter=reporter)
     assert reporter.steps == [
-        Step.PROVIDE,
         Step.CREATE,
+        Step.PROVIDE,
         Step.AUDIT,
         Step.START,
         Step.RUN,

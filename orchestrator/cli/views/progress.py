@@ -48,11 +48,13 @@ class LiveReporter:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task: TaskID | None = None
+        self._step: Step | None = None
 
     def step(self, step: Step) -> None:
         """Finish the line before and begin a new one."""
         self.close()
         self._task = self._progress.add_task(step.value, total=None, unit="")
+        self._step = step
 
     def close(self) -> None:
         """Mark the present step as done."""
@@ -77,9 +79,8 @@ class LiveReporter:
         self._task = None
 
     def progress(self, step: Step, done: float, total: float | None, unit: str) -> None:
-        """Move the present step's bar."""
-        del step  # steps follow each other: the last one begun is meant
-        if self._task is not None:
+        """Move the present step's bar; work on one that is still to come is not shown."""
+        if self._task is not None and step is self._step:
             self._progress.update(self._task, completed=done, total=total, unit=unit)
 
     def note(self, text: str) -> None:

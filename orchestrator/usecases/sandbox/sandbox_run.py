@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from manifests.errors import PlatformFault, RefusedByPolicy
-from orchestrator.core.images.image_config import neutralise
+from orchestrator.core.images.image_config import NeutralConfig, neutralise
 from orchestrator.core.sandbox.collector import (
     CollectedFiles,
     OutputRules,
@@ -59,6 +60,15 @@ class ConfigurationDiffers(RefusedByPolicy):
     """The engine made another container than was asked for; it was not started."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created:
+    """A container that was not compared yet, and what was asked for."""
+
+    container_id: str
+    options: Mapping[str, Any]
+    image: NeutralConfig
+
+
 class _Execution:
     """Carries one request through its steps; every engine error after the start becomes a fact."""
 
@@ -72,11 +82,15 @@ class _Execution:
         self.names = PartNames.of(request.run_id, request.suffix)
         self.watch = Watch()
 
-    def provide(self) -> Holder:
-        """Fill the input volume; the first clips are decrypted while the holder starts."""
+    def provide(self) -> tuple[Holder, Created]:
+        """Create both containers, then fill the input volume.
+
+        A container holds its image at the engine against whoever removes it: the entrant's is
+        there before the clips, which may take a while. The first ones are decrypted meanwhile.
+        """
         request = self.request
-        self.reporter.step(Step.PROVIDE)
         with read_ahead(request.input_members()) as chunks:
+            self.reporter.step(Step.CREATE)
             holder = start_holder(
                 self.engine,
                 self.names,
@@ -86,17 +100,15 @@ class _Execution:
                 input_bytes=request.input_bytes,
                 input_files=len(request.input_sums),
             )
+            created = self.create()
+            self.reporter.step(Step.PROVIDE)
             # Nothing but the engine's memory volume ever holds the plaintext.
             self.engine.put_archive(holder.container_id, INPUT, chunks)
-        return holder
+        return holder, created
 
-    def create(self, holder: Holder) -> StartFacts:
-        """Create the container and compare it with what was asked.
-
-        Raises ConfigurationDiffers with every difference.
-        """
+    def create(self) -> Created:
+        """Create the entrant's container."""
         request = self.request
-        self.reporter.step(Step.CREATE)
         image = neutralise(request.image_config)
         options = entrant_options(
             EntrantSpec(
@@ -111,9 +123,17 @@ class _Execution:
             )
         )
         container = self.engine.create_container(self.names.entrant, options)
+        return Created(container_id=container, options=options, image=image)
+
+    def audit(self, created: Created, holder: Holder) -> StartFacts:
+        """Compare the container with what was asked, as the last thing before it starts.
+
+        Raises ConfigurationDiffers with every difference.
+        """
+        request = self.request
         self.reporter.step(Step.AUDIT)
-        inspected = self.engine.inspect_container(container) or {}
-        found = differences(options, image, inspected)
+        inspected = self.engine.inspect_container(created.container_id) or {}
+        found = differences(created.options, created.image, inspected)
         if found:
             raise ConfigurationDiffers(
                 "the engine's container is not the one that the profile "
@@ -125,7 +145,7 @@ class _Execution:
             "profile_sha256": request.profile.sha256(),
             "memory_volumes_noswap": holder.noswap,
         }
-        return StartFacts(container_id=container, effective=effective)
+        return StartFacts(container_id=created.container_id, effective=effective)
 
     def run(self, container: str) -> None:
         """Start, watch, kill at the deadline, and learn how it ended."""
@@ -254,8 +274,8 @@ class _Execution:
 
     def execute(self) -> SandboxResult:
         """Go through all steps."""
-        holder = self.provide()
-        start = self.create(holder)
+        holder, created = self.provide()
+        start = self.audit(created, holder)
         self.reporter.step(Step.START)
         self.request.before_start(start)
         self.observe_run(start.container_id, holder)
