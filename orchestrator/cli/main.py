@@ -22,6 +22,9 @@ class Interrupted(KeyboardInterrupt):
     """SIGTERM or SIGHUP: handled like Ctrl+C, so that everything is cleaned up."""
 
 
+_INTERRUPTED = "piste: interrupted; nothing is left half done\n"
+
+
 def _interrupt(signum: int, _frame: FrameType | None) -> None:
     raise Interrupted(signal.Signals(signum).name)
 
@@ -49,12 +52,16 @@ def main() -> None:
         signal.signal(name, _interrupt)
     load_commands()
     try:
-        app()
+        app(prog_name="piste")
     except PisteError as error:
         _report(error)
         raise SystemExit(error.exit_code) from error
+    except SystemExit as ended:
+        if ended.code == EXIT_INTERRUPTED:  # Typer makes this of a Ctrl+C, and says nothing
+            sys.stderr.write(_INTERRUPTED)
+        raise
     except KeyboardInterrupt:
-        sys.stderr.write("piste: interrupted; cleaned up\n")
+        sys.stderr.write(_INTERRUPTED)
         raise SystemExit(EXIT_INTERRUPTED) from None
     except BrokenPipeError:
         sys.stderr.close()

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 import typer.main
 
+from orchestrator import wiring
 from orchestrator.cli.app import app
 from orchestrator.cli.commands import load_commands
+from orchestrator.cli.main import Interrupted
 
 PISTE = Path(sys.executable).with_name("piste")
 HEAVY = {"numpy", "scipy", "docker", "requests", "pydantic", "sqlalchemy", "cryptography"}
@@ -31,6 +33,19 @@ def walk(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 load_commands()
 COMMANDS = list(walk(typer.main.get_command(app)))
 LEAVES = [words for words, command in COMMANDS if not getattr(command, "commands", {})]
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), Interrupted("SIGTERM")])
+def test_an_interrupted_command_says_so_and_ends_with_130(
+    stop: BaseException, typed: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_given: object, **_named: object) -> None:
+        raise stop
+
+    monkeypatch.setattr(wiring, "create_workspace", stopped)
+    said = typed("init", "finals")
+    assert (said.code, said.out) == (130, "")
+    assert said.err.splitlines()[-1] == "piste: interrupted; nothing is left half done"
 
 
 def test_all_commands_of_the_design_are_there() -> None:
