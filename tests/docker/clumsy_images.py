@@ -1,107 +1,19 @@
-"""Honest entrants with one mistake each, as data: what each does, and what a dry run has to say.
-
-`cause` is the first finding's cause. None: the program works, and nothing is to be said.
-"""
+"""Honest entrants with one mistake each, as data; tests/docker/clumsy_image.py says how to read them."""
 
 from __future__ import annotations
-
-import uuid
-from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 
 from manifests.outcomes import Outcome
 from orchestrator.adapters.docker.python_image import (
     MAIN,
     PYTHON,
-    BuiltImage,
-    build_python_image,
-    python_program,
 )
 from orchestrator.core.diagnosis import Cause
 from orchestrator.core.images.image_archive import EntryKind, ImageSettings, TarEntry
-from sandbox_profiles.profile import SandboxProfile
-from tests.docker.hostile_image import ELSEWHERE, HASTY_PROFILE, HERE, SMALL_PROFILE
-
-PRELUDE = """
-import json, os, sys, time
-
-def lines():
-    exam = json.load(open("/input/exam.json"))
-    gloss = open("/input/vocabulary.txt").readline().strip()
-    for clip in exam["clips"]:
-        known = json.load(open(f"/input/annotations/{clip}.json"))
-        yield {"clip_id": clip, "signs": [gloss] * len(known["segments"])}
-
-def write(found, path="/output/predictions.jsonl"):
-    with open(path, "w") as out:
-        for line in found:
-            out.write(json.dumps(line) + "\\n")
-
-def answer():
-    write(lines())
-"""
-"""What every program of this list begins with."""
-
-PASSWD = TarEntry(path="/etc/passwd", data=b"root:x:0:0::/root:/bin/sh\n")
-ENTRANT = TarEntry(path="/etc/passwd", data=PASSWD.data + b"entrant:x:65532:65532::/tmp:/bin/sh\n")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClumsyImage:
-    """One entrant. A `refused` one never starts; `needs` is a distribution that it brings along."""
-
-    name: str
-    source: str
-    cause: Cause | None
-    outcome: Outcome | None = Outcome.COMPLETED
-    profile: SandboxProfile = SMALL_PROFILE
-    settings: ImageSettings = field(default_factory=ImageSettings)
-    entries: tuple[TarEntry, ...] = ()
-    platform: str = HERE
-    repeat: int = 1
-    needs: str | None = None
-    remedy: str = ""
-    """A word that the remedy has to hold."""
-
-    @property
-    def missing(self) -> str | None:
-        """Return the distribution that this machine would have to have, if it has not."""
-        if self.needs is None:
-            return None
-        try:
-            distribution(self.needs)
-        except PackageNotFoundError:
-            return self.needs
-        return None
-
-    def build(self, destination: Path, *, cache: Path) -> BuiltImage:
-        """Write the image as a docker-archive; every call makes another image."""
-        labels = {"test": uuid.uuid4().hex}
-        image = python_program(
-            PRELUDE + self.source,
-            entries=self.entries,
-            distributions=() if self.needs is None else (self.needs,),
-            settings=replace(self.settings, labels=labels),
-        )
-        return build_python_image(replace(image, platform=self.platform), destination, cache=cache)
-
-
-def _fails(name: str, cause: Cause, source: str, **fields: object) -> ClumsyImage:
-    values = {"outcome": Outcome.NONZERO_EXIT} | fields
-    return ClumsyImage(name=name, cause=cause, source=source, **values)  # type: ignore[arg-type]
-
-
-def _invalid(name: str, source: str, cause: Cause = Cause.INVALID_PREDICTIONS) -> ClumsyImage:
-    return _fails(name, cause, source, outcome=Outcome.INVALID_PREDICTIONS)
-
-
-def _works(name: str, source: str, **fields: object) -> ClumsyImage:
-    return ClumsyImage(name=name, cause=None, source=source, **fields)  # type: ignore[arg-type]
-
+from tests.docker.clumsy_image import ENTRANT, PASSWD, ClumsyImage, fails, invalid, works
+from tests.docker.hostile_image import ELSEWHERE, HASTY_PROFILE
 
 _NETWORK = (
-    _fails(
+    fails(
         "downloads-weights",
         Cause.NETWORK,
         """
@@ -111,7 +23,7 @@ answer()
 """,
         remedy="when it is built",
     ),
-    _fails(
+    fails(
         "asks-the-model-hub",
         Cause.NETWORK,
         """
@@ -125,7 +37,7 @@ except OSError as error:
     ) from error
 """,
     ),
-    _fails(
+    fails(
         "waits-for-a-server",
         Cause.NETWORK,
         """
@@ -155,7 +67,7 @@ time.sleep(0.5)
 )
 
 _WRITING = (
-    _fails(
+    fails(
         "logs-beside-itself",
         Cause.WRITES_OUTSIDE,
         """
@@ -164,7 +76,7 @@ answer()
 """,
         remedy="/output",
     ),
-    _fails(
+    fails(
         "caches-in-roots-home",
         Cause.HOME_OR_CACHE,
         """
@@ -175,7 +87,7 @@ answer()
         entries=(TarEntry(path="/root", kind=EntryKind.DIRECTORY, mode=0o700),),
         remedy="XDG_CACHE_HOME",
     ),
-    _fails(
+    fails(
         "caches-in-a-fixed-home",
         Cause.HOME_OR_CACHE,
         """
@@ -184,7 +96,7 @@ answer()
 """,
         entries=(TarEntry(path="/home/user", kind=EntryKind.DIRECTORY, mode=0o777),),
     ),
-    _fails(
+    fails(
         "answers-in-the-working-folder",
         Cause.OUTPUT_ELSEWHERE,
         """
@@ -193,7 +105,7 @@ write(lines(), "predictions.jsonl")
         settings=ImageSettings(working_directory="/app"),
         remedy="/output/predictions.jsonl",
     ),
-    _fails(
+    fails(
         "answers-under-another-name",
         Cause.OUTPUT_ELSEWHERE,
         """
@@ -201,7 +113,7 @@ write(lines(), "/output/results.json")
 """,
         outcome=Outcome.NO_PREDICTIONS,
     ),
-    _fails(
+    fails(
         "answers-in-another-folder",
         Cause.OUTPUT_ELSEWHERE,
         """
@@ -209,7 +121,7 @@ write(lines(), "/tmp/predictions.jsonl")
 """,
         outcome=Outcome.NO_PREDICTIONS,
     ),
-    _fails(
+    fails(
         "answers-in-a-subfolder",
         Cause.OUTPUT_NOT_ACCEPTED,
         """
@@ -218,7 +130,7 @@ write(lines(), "/output/run1/predictions.jsonl")
 """,
         outcome=Outcome.OUTPUT_LIMIT,
     ),
-    _fails(
+    fails(
         "answers-nothing",
         Cause.NO_OUTPUT,
         """
@@ -229,7 +141,7 @@ print("0 clips found in /data")
 )
 
 _USER = (
-    _fails(
+    fails(
         "asks-who-it-is",
         Cause.NO_PASSWD_ENTRY,
         """
@@ -240,7 +152,7 @@ answer()
         entries=(PASSWD,),
         remedy="/etc/passwd",
     ),
-    _works(
+    works(
         "is-in-passwd",
         """
 import getpass
@@ -249,7 +161,7 @@ answer()
 """,
         entries=(ENTRANT,),
     ),
-    _fails(
+    fails(
         "weights-for-root-alone",
         Cause.ROOT_ONLY_FILES,
         """
@@ -259,7 +171,7 @@ answer()
         entries=(TarEntry(path="/opt/model/weights.bin", data=b"weights", mode=0o600),),
         remedy="chmod -R a+rX /opt/model",
     ),
-    _fails(
+    fails(
         "a-folder-for-root-alone",
         Cause.ROOT_ONLY_FILES,
         """
@@ -274,7 +186,7 @@ answer()
 )
 
 _LIMITS = (
-    _fails(
+    fails(
         "takes-all-memory",
         Cause.OUT_OF_MEMORY,
         """
@@ -285,7 +197,7 @@ while True:
         outcome=Outcome.OUT_OF_MEMORY,
         remedy="one clip at a time",
     ),
-    _fails(
+    fails(
         "a-worker-takes-all-memory",
         Cause.OUT_OF_MEMORY,
         """
@@ -302,7 +214,7 @@ if __name__ == "__main__":
 """,
         outcome=Outcome.OUT_OF_MEMORY,
     ),
-    _fails(
+    fails(
         "shares-large-arrays",
         Cause.SHARED_MEMORY,
         """
@@ -313,7 +225,7 @@ answer()
 """,
         remedy="num_workers=0",
     ),
-    _fails(
+    fails(
         "starts-a-thread-per-clip-and-frame",
         Cause.PROCESS_LIMIT,
         """
@@ -324,7 +236,7 @@ answer()
 """,
         remedy="OMP_NUM_THREADS",
     ),
-    _fails(
+    fails(
         "opens-every-file-at-once",
         Cause.OPEN_FILES,
         """
@@ -332,7 +244,7 @@ held = [open("/input/exam.json") for _ in range(5000)]
 answer()
 """,
     ),
-    _fails(
+    fails(
         "unpacks-its-model-into-tmp",
         Cause.TMP_FULL,
         """
@@ -343,7 +255,7 @@ answer()
 """,
         remedy="when the image is built",
     ),
-    _fails(
+    fails(
         "keeps-features-in-output",
         Cause.OUTPUT_FULL,
         """
@@ -354,7 +266,7 @@ for number in range(40):
 answer()
 """,
     ),
-    _fails(
+    fails(
         "writes-one-huge-file",
         Cause.FILE_TOO_LARGE,
         """
@@ -363,7 +275,7 @@ with open("/tmp/features.bin", "wb") as out:
 answer()
 """,
     ),
-    _fails(
+    fails(
         "is-too-slow",
         Cause.DEADLINE,
         """
@@ -386,19 +298,19 @@ _STARTING = (
         platform=ELSEWHERE,
         remedy="--platform",
     ),
-    _fails(
+    fails(
         "entrypoint-is-missing",
         Cause.ENTRYPOINT_MISSING,
         "answer()",
         settings=ImageSettings(entrypoint=("/app/run.sh",)),
     ),
-    _fails(
+    fails(
         "entrypoint-is-not-on-the-path",
         Cause.ENTRYPOINT_MISSING,
         "answer()",
         settings=ImageSettings(entrypoint=("predict",)),
     ),
-    _fails(
+    fails(
         "entrypoint-is-not-executable",
         Cause.ENTRYPOINT_NOT_EXECUTABLE,
         "answer()",
@@ -406,14 +318,14 @@ _STARTING = (
         entries=(TarEntry(path="/app/run", data=f"#!{PYTHON}\n".encode(), mode=0o644),),
         remedy="chmod",
     ),
-    _fails(
+    fails(
         "interpreter-is-missing",
         Cause.INTERPRETER_MISSING,
         "answer()",
         settings=ImageSettings(entrypoint=("/app/run",)),
         entries=(TarEntry(path="/app/run", data=b"#!/usr/bin/ruby\n", mode=0o755),),
     ),
-    _fails(
+    fails(
         "script-from-windows",
         Cause.INTERPRETER_MISSING,
         "answer()",
@@ -421,13 +333,13 @@ _STARTING = (
         entries=(TarEntry(path="/app/run", data=f"#!{PYTHON}\r\n".encode(), mode=0o755),),
         remedy="Unix line ends",
     ),
-    _fails(
+    fails(
         "script-was-not-copied",
         Cause.ENTRYPOINT_MISSING,
         "answer()",
         settings=ImageSettings(entrypoint=(PYTHON, "/app/predict.py")),
     ),
-    _fails(
+    fails(
         "expects-arguments",
         Cause.ARGUMENTS_EXPECTED,
         """
@@ -439,7 +351,7 @@ answer()
 """,
         remedy="CMD",
     ),
-    _works(
+    works(
         "gets-its-arguments-from-the-image",
         """
 assert sys.argv[1:] == ["--fast"]
@@ -447,8 +359,8 @@ answer()
 """,
         settings=ImageSettings(entrypoint=(PYTHON, MAIN), command=("--fast",)),
     ),
-    _fails("forgot-a-module", Cause.MODULE_MISSING, "import torch\nanswer()"),
-    _fails(
+    fails("forgot-a-module", Cause.MODULE_MISSING, "import torch\nanswer()"),
+    fails(
         "expects-a-gpu",
         Cause.GPU_ABSENT,
         """
@@ -458,7 +370,7 @@ answer()
 """,
         remedy="map_location",
     ),
-    _fails(
+    fails(
         "reads-labels-that-are-not-there",
         Cause.INPUT_NAME,
         """
@@ -467,12 +379,12 @@ answer()
 """,
         remedy="exam.json",
     ),
-    _fails("crashes", Cause.CRASH, "import ctypes\nctypes.string_at(0)", remedy="faulthandler"),
-    _fails("has-a-bug", Cause.PROGRAM_ERROR, "print([][1])"),
+    fails("crashes", Cause.CRASH, "import ctypes\nctypes.string_at(0)", remedy="faulthandler"),
+    fails("has-a-bug", Cause.PROGRAM_ERROR, "print([][1])"),
 )
 
 _ANSWERS = (
-    _invalid(
+    invalid(
         "divides-by-zero-confidence",
         """
 found = list(lines())
@@ -480,26 +392,26 @@ found[0]["signs"][0] = {"candidates": ["YOU"], "confidence": float("nan")}
 write(found)
 """,
     ),
-    _invalid(
+    invalid(
         "names-clips-after-files",
         """
 write({**line, "clip_id": line["clip_id"] + ".npy"} for line in lines())
 """,
     ),
-    _invalid(
+    invalid(
         "answers-once-too-often",
         """
 write({**line, "signs": [*line["signs"], "YOU"]} for line in lines())
 """,
     ),
-    _invalid("answers-twice", "found = list(lines())\nwrite(found + found[:1])"),
-    _invalid(
+    invalid("answers-twice", "found = list(lines())\nwrite(found + found[:1])"),
+    invalid(
         "writes-one-array",
         """
 json.dump(list(lines()), open("/output/predictions.jsonl", "w"), indent=1)
 """,
     ),
-    _invalid(
+    invalid(
         "leaves-out-hard-clips", "write(list(lines())[1:])", cause=Cause.INCOMPLETE_PREDICTIONS
     ),
     ClumsyImage(
@@ -517,9 +429,9 @@ write({**line, "signs": chance.choices(words, k=len(line["signs"]))} for line in
 )
 
 _REAL_SOFTWARE = (
-    _works("answers-plainly", "answer()"),
-    _works("answers-alike-when-asked-again", "answer()", repeat=2),
-    _works(
+    works("answers-plainly", "answer()"),
+    works("answers-alike-when-asked-again", "answer()", repeat=2),
+    works(
         "caches-in-its-home",
         """
 folder = os.path.expanduser("~/.cache/tool")
@@ -528,7 +440,7 @@ open(os.path.join(folder, "index"), "w").write("x")
 answer()
 """,
     ),
-    _works(
+    works(
         "maps-compiled-code-from-its-cache",
         """
 import mmap
@@ -541,7 +453,7 @@ with open(os.path.join(folder, "kernel.so"), "w+b") as file:
 answer()
 """,
     ),
-    _works(
+    works(
         "uses-a-pool",
         """
 from multiprocessing import Pool
@@ -552,7 +464,7 @@ if __name__ == "__main__":
         write(pool.map(work, list(lines())))
 """,
     ),
-    _works(
+    works(
         "talks-to-itself-over-loopback",
         """
 import socket
@@ -564,7 +476,7 @@ assert peer.recv(5) == b"hello"
 answer()
 """,
     ),
-    _works(
+    works(
         "reads-cpuinfo",
         """
 assert "processor" in open("/proc/cpuinfo").read()
@@ -572,7 +484,7 @@ assert len(os.sched_getaffinity(0)) == 1
 answer()
 """,
     ),
-    _works(
+    works(
         "plots-with-matplotlib",
         """
 import matplotlib

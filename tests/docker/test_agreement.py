@@ -22,7 +22,8 @@ from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunR
 from orchestrator.usecases.sandbox.run_host import RunHost
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.certify_fixtures import EDITION, HASTY_EDITION, Organizer
-from tests.docker.clumsy_images import CLUMSY, ClumsyImage
+from tests.docker.clumsy_image import ClumsyImage
+from tests.docker.clumsy_images import CLUMSY
 from tests.docker.hostile_image import HASTY_PROFILE, HostileImage
 from tests.docker.hostile_images import HOSTILE
 

@@ -24,7 +24,8 @@ from orchestrator.core.images.image_archive import (
     layer_from_entries,
 )
 from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
-from tests.docker.clumsy_images import CLUMSY, PRELUDE, ClumsyImage
+from tests.docker.clumsy_image import PRELUDE, ClumsyImage
+from tests.docker.clumsy_images import CLUMSY
 from tests.docker.conftest import Build, LocalRegistry, SmallImage
 from tests.docker.hostile_image import SMALL_PROFILE
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import io
 import json
 import os
 import signal
-import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,15 +21,8 @@ from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock
 from orchestrator.adapters.files.epee_folder import EpeeFolder
 from orchestrator.adapters.files.sample_folder import SampleFolder
 from orchestrator.core.diagnosis import Cause
-from orchestrator.core.diagnosis.diagnosing_options import (
-    diagnosing_options,
-    program_writes,
-    tmp_folder,
-)
-from orchestrator.core.diagnosis.observations import Writes
 from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
-from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
 from orchestrator.core.sandbox.gpu import GpuPolicy
 from orchestrator.ports.container_window import ContainerWindow, NetworkAttempts, SpaceUse
 from orchestrator.ports.engine import UsageSample
@@ -327,16 +317,6 @@ def test_the_editions_track_scorer_and_labels_are_used(tmp_path: Path) -> None:
     assert exam.scoring.labels.track == "translation"
 
 
-SPEC = EntrantSpec(
-    run_id="0123456789abcdef",
-    image_id=IMAGE.image_id,
-    platform="linux/amd64",
-    input_volume="piste-0123456789abcdef-input8",
-    output_volume="piste-0123456789abcdef-output8",
-    profile=PROFILE,
-)
-
-
 def test_an_image_of_the_same_layers_that_came_meanwhile_is_left_alone(bench: Bench) -> None:
     other = tiny_image({"run": b"x"}, entrypoint=("/run", "1"), architecture=Architecture.AMD64)
     assert other.image_id != IMAGE.image_id
@@ -373,68 +353,6 @@ def test_answers_in_tmp_are_found_though_nobody_saw_the_run_itself(bench: Bench)
     assert done.findings[0].cause is Cause.OUTPUT_ELSEWHERE
     assert done.findings[0].details == ("/tmp/run/predictions.jsonl",)
     assert done.outside_writes == ()
-
-
-def test_the_diagnosing_pass_differs_in_root_user_and_one_capability_alone() -> None:
-    usual, looser = entrant_options(SPEC), diagnosing_options(SPEC, tmp_in_root=True)
-    host = {
-        name: value
-        for name, value in looser["HostConfig"].items()
-        if value != usual["HostConfig"].get(name)
-    }
-    assert host == {"ReadonlyRootfs": False, "CapAdd": ["DAC_OVERRIDE"], "Tmpfs": {}}
-    assert set(usual["HostConfig"]["Tmpfs"]) == {"/tmp"}
-    others = {name for name in looser if looser[name] != usual.get(name)} - {"HostConfig"}
-    assert others == {"User"}
-    assert looser["HostConfig"]["NetworkMode"] == "none"
-    assert looser["HostConfig"]["CapDrop"] == ["ALL"]
-    kept = diagnosing_options(SPEC, tmp_in_root=False)["HostConfig"]["Tmpfs"]
-    assert kept == usual["HostConfig"]["Tmpfs"]
-
-
-def importers(module: str) -> set[str]:
-    """Return the modules of the product that import `module`."""
-    found = set()
-    for package in ("manifests", "sandbox_profiles", "scorers", "orchestrator"):
-        for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                names = [node.module] if isinstance(node, ast.ImportFrom) else []
-                names += [a.name for a in node.names] if isinstance(node, ast.Import) else []
-                if any(name == module for name in names):
-                    found.add(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    return found
-
-
-def test_a_writable_root_can_be_reached_from_a_dry_run_alone() -> None:
-    entrants = "orchestrator.usecases.entrants"
-    assert importers("orchestrator.core.diagnosis.diagnosing_options") == {
-        f"{entrants}.diagnose_run"
-    }
-    assert importers(f"{entrants}.diagnose_run") == {
-        f"{entrants}.dry_run_diagnosis",
-        f"{entrants}.dry_run_input",
-    }
-    assert importers(f"{entrants}.dry_run_diagnosis") == {f"{entrants}.dry_run"}
-    rooms = ROOT / "orchestrator" / "usecases"
-    others = [*rooms.glob("runs/*.py"), *rooms.glob("sandbox/*.py")]
-    assert {"certify", "execute_run", "run_stage"} <= {path.stem for path in others}
-    assert [path for path in others if "diagnose_run" in path.read_text()] == []
-
-
-def test_what_the_engine_itself_changes_is_no_write_of_the_program() -> None:
-    listed = ["/", "/etc", "/etc/hosts", "/etc/foo", "/sbin", "/sbin/docker-init", "/dev/shm"]
-    listed += ["/app", "/app/a", "/app/a/b", "/tmp", "/output/predictions.jsonl", "/proc"]
-    assert program_writes(listed) == Writes(outside=("/app/a/b", "/etc/foo"))
-    listed += ["/tmp/a", "/tmp/a/b", "/tmpfile"]
-    assert program_writes(listed) == Writes(
-        outside=("/app/a/b", "/etc/foo", "/tmpfile"), in_tmp=("a/b",)
-    )
-
-
-def test_the_folder_for_tmp_is_open_to_every_user_and_nothing_else() -> None:
-    with tarfile.open(fileobj=io.BytesIO(tmp_folder())) as tar:
-        (member,) = tar.getmembers()
-    assert (member.name, member.isdir(), oct(member.mode)) == ("tmp", True, "0o1777")
 
 
 def test_a_report_of_our_own_failure_ends_with_4(bench: Bench) -> None:
