@@ -11,7 +11,7 @@ import rapidfuzz
 from manifests.errors import MalformedDocument
 from scorers.statistics.signature import scorer_string
 
-SCORER_NAME = "consumer-aware-segmentation"
+SCORER_NAME = "consumer-aware"
 SCORER_VERSION = "1.0"
 
 
