@@ -36,3 +36,7 @@ class PlatformFault(PisteError):  # noqa: N818
     """Our side failed: engine, disk, keys or ledger. A run in progress is refunded."""
 
     exit_code = 4
+
+
+class DiskFull(PlatformFault):
+    """No space or quota is left where we write."""

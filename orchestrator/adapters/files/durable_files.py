@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from manifests.errors import PlatformFault
+from manifests.errors import DiskFull, PlatformFault
 
 TEMPORARY_PREFIX = ".tmp-"
 """A file under this name was being written when its process died; it was never read by anybody."""
@@ -31,11 +31,14 @@ _REMEDIES = {
     errno.ENOTDIR: "a part of the path is a file: move it away",
 }
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 
 def disk_fault(error: OSError, path: Path, act: str) -> PlatformFault:
     """Return the fault to raise when the disk refused to `act` on `path`."""
     remedy = _REMEDIES.get(error.errno or 0, os.strerror(error.errno) if error.errno else "failed")
-    return PlatformFault(f"{path}: cannot {act}: {remedy}")
+    kind = DiskFull if error.errno in _FULL else PlatformFault
+    return kind(f"{path}: cannot {act}: {remedy}")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from manifests.errors import MalformedDocument, PisteError, PlatformFault
+from manifests.errors import DiskFull, MalformedDocument, PisteError, PlatformFault
 from manifests.text import escape_untrusted
 
 BUSY_TIMEOUT_S = 30
@@ -38,7 +38,7 @@ _REMEDIES: tuple[tuple[str, type[PisteError], str], ...] = (
     ),
     (
         "SQLITE_FULL",
-        PlatformFault,
+        DiskFull,
         (
             "no space is left for the ledger, and nothing was appended; "
             "free some disk space and run the command again"

@@ -13,7 +13,7 @@ from functools import partial
 
 from manifests.digests import sha256_hex
 from manifests.encoding import canonical_json
-from manifests.errors import PisteError
+from manifests.errors import DiskFull, PisteError
 from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic
 from manifests.runs import RunRecord
@@ -174,7 +174,7 @@ def _why(error: BaseException) -> tuple[str, Diagnostic]:
     code = Diagnostic.ENGINE_ERROR
     if isinstance(error, EngineUnavailable):
         code = Diagnostic.ENGINE_LOST
-    elif "No space left" in str(error):
+    elif isinstance(error, DiskFull) or "no space left" in str(error).lower():
         code = Diagnostic.DISK_FULL
     return f"our side failed: {escape_untrusted(str(error), 300)}", code
 
