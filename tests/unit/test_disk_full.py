@@ -24,8 +24,9 @@ from tests.unit.simulated_certify import (
     simulate,
 )
 
-DISK_BYTES = 16 << 20
+DISK_BYTES = 256 << 20
 SPARE_BYTES = 256 << 10
+FILLER = "filler"
 
 
 @pytest.fixture
@@ -42,8 +43,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, *, spare_bytes: int = SPARE_BYTES) -> Path:
+    """Leave so much room and no more."""
     found = os.statvfs(disk)
-    filler = disk / "filler"
+    filler = disk / FILLER
     filler.write_bytes(bytes(found.f_bavail * found.f_frsize - spare_bytes))
     return filler
 
@@ -61,7 +63,8 @@ def void_of(simulation: Simulation) -> RunVoided:
 def test_a_disk_that_fills_up_gives_the_run_back_and_says_so(disk: Path) -> None:
     seal_workspace(disk)
     simulation = simulate(disk)
-    filler = fill(disk)
+    filler = disk / FILLER
+    simulation.reporter = WatchingReporter({Step.RUN: lambda: fill(disk)})
     with pytest.raises(DiskFull, match=r"log\.age: cannot write: the disk is full: free space"):
         simulation.certify(talkative)
     void = void_of(simulation)
@@ -69,8 +72,22 @@ def test_a_disk_that_fills_up_gives_the_run_back_and_says_so(disk: Path) -> None
     assert (simulation.quota.used, simulation.quota.voided) == (0, 1)
     assert simulation.left() == []
     filler.unlink()
+    simulation.reporter = WatchingReporter()
     run = simulation.certify(talkative)
     assert (run.record.outcome, run.quota.used) == (Outcome.COMPLETED, 1)
+
+
+def test_a_run_that_might_not_fit_is_refused_before_anything_is_spent(disk: Path) -> None:
+    seal_workspace(disk)
+    simulation = simulate(disk)
+    filler = fill(disk, spare_bytes=100 << 20)
+    calls = len(simulation.engine.calls)
+    with pytest.raises(DiskFull, match="are free, and what is kept of a run may take"):
+        simulation.certify()
+    assert (simulation.story(), simulation.left()) == ([], [])
+    assert simulation.engine.calls[calls:].count("load_archive") == 0
+    filler.unlink()
+    assert simulation.certify().record.outcome is Outcome.COMPLETED
 
 
 def test_a_disk_without_room_for_a_statement_leaves_the_run_to_the_next_command(
@@ -78,7 +95,7 @@ def test_a_disk_without_room_for_a_statement_leaves_the_run_to_the_next_command(
 ) -> None:
     seal_workspace(disk)
     simulation = simulate(disk)
-    filler = disk / "filler"
+    filler = disk / FILLER
     simulation.reporter = WatchingReporter({Step.KEEP: lambda: fill(disk, spare_bytes=0)})
     with pytest.raises(DiskFull):
         simulation.certify()

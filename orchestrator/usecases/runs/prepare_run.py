@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from manifests.editions import Edition
-from manifests.errors import PisteError, PlatformFault, RefusedByPolicy
+from manifests.errors import DiskFull, PisteError, PlatformFault, RefusedByPolicy
 from manifests.statements import EditionSealed
 from orchestrator.core.editions.sealed_profile import open_profile
 from orchestrator.core.images.image_config import neutralise
@@ -30,6 +30,9 @@ from orchestrator.usecases.workspaces.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile
 
 LARGEST_REPEAT = 10
+
+_SPARE_BYTES: Final = 16 << 20
+"""For cards, evidence and the ledger, beside what the entrant leaves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +93,29 @@ def prepare_run(
     Raises:
         RefusedByPolicy: with the rule, and that nothing was spent.
         MalformedDocument: for an image that is not well formed.
+        DiskFull: when what is kept of a run might not fit into the workspace.
 
     """
     reporter.step(Step.LOAD)
     sealed = load_sealed_edition(request.edition, store=workspace.store, ledger=workspace.ledger)
     _admit(workspace, request, sealed)
+    _require_room(workspace, _profile_of(sealed))
     return prepare_on(workspace, host, request, sealed, reporter, run_id=run_id)
+
+
+def _require_room(workspace: Workspace, profile: SandboxProfile) -> None:
+    """Refuse what could end, hours later, with predictions that nobody can keep."""
+    free = workspace.store.free_bytes()
+    needed = profile.output_bytes + profile.log_bytes + _SPARE_BYTES
+    if free < needed:
+        raise DiskFull(
+            f"{workspace.store.root}: {free} bytes are free, and what is kept of a run may take "
+            f"{needed}; free space there and try again, nothing was spent"
+        )
+
+
+def _profile_of(sealed: SealedEdition) -> SandboxProfile:
+    return open_profile(sealed.profile, source=f"{sealed.folder}/{PROFILE_FILE}")
 
 
 def prepare_on(
@@ -108,7 +128,7 @@ def prepare_on(
     run_id: str,
 ) -> PreparedRun:
     """Check host, sandbox and image against a loaded edition; admission is the caller's."""
-    profile = open_profile(sealed.profile, source=f"{sealed.folder}/{PROFILE_FILE}")
+    profile = _profile_of(sealed)
     engine = _check_host(host, sealed, profile)
     policy = GpuPolicy(sealed.edition.gpu)
     gpu = choose_host_gpus(host.gpus, policy, engine=engine, profile=profile)
