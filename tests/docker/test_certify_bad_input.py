@@ -101,7 +101,7 @@ def test_a_full_disk_gives_the_run_back(
     small = tmp_path / "small"
     small.mkdir()
     size = sum(path.stat().st_size for path in organizer.root.rglob("*") if path.is_file())
-    mounts("tmpfs", small, options=f"size={size + 2**22}")
+    mounts("tmpfs", small, options=f"size={size + 2**28}")
     shutil.copytree(organizer.root, small / "workspace")
     spoiled = Organizer(root=small / "workspace", engine=organizer.engine, mark=organizer.mark)
     team = spoiled.new_team()

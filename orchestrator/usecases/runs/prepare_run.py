@@ -109,8 +109,8 @@ def _require_room(workspace: Workspace, profile: SandboxProfile) -> None:
     needed = profile.output_bytes + profile.log_bytes + _SPARE_BYTES
     if free < needed:
         raise DiskFull(
-            f"{workspace.store.root}: {free} bytes are free, and what is kept of a run may take "
-            f"{needed}; free space there and try again, nothing was spent"
+            f"{workspace.store.root}: the disk is nearly full: {free} bytes are free, and what is "
+            f"kept of a run may take {needed}; free space there and try again, nothing was spent"
         )
 
 
