@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.synthetic_evidence import verify
 from manifests.statements import WorkspaceCreated
 from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.files.new_workspace import stage_workspace
@@ -18,6 +19,8 @@ from orchestrator.adapters.keys.age_files import AgeKeyring, AgeSealer, generate
 from orchestrator.adapters.keys.signing_keys import create_signing_keys, load_signing_keys
 from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
 from orchestrator.core.editions.seal_documents import SealRecipients
+from orchestrator.core.verification.catalogue import Check
+from orchestrator.core.verification.findings import Result
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
@@ -103,6 +106,13 @@ def sample_root(tmp_path: Path) -> Path:
 @pytest.fixture
 def sample(sample_root: Path) -> EditionFile:
     return EditionFile(sample_root / "edition.yaml")
+
+
+def sealed_clips_fault(root: Path) -> tuple[str, ...] | None:
+    """Return what `piste verify` finds wrong with a workspace's sealed clips; None for nothing."""
+    (found,) = (one for one in verify(root).results if one.check is Check.CIPHERTEXTS)
+    assert found.result is not Result.SKIPPED
+    return found.faults or None
 
 
 @pytest.fixture(scope="session")

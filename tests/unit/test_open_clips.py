@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.synthetic_evidence import failed, verify
 from manifests.annotations import EntrantAnnotation
 from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PlatformFault, RefusedByPolicy
@@ -28,12 +29,13 @@ from orchestrator.core.editions.clip_archives import (
     pack_clip,
     stream_input,
 )
+from orchestrator.core.verification.catalogue import Check
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import IdentityMissing, Purpose, SealedFileChanged
 from orchestrator.usecases.editions.open_clips import ExamInput, open_sealed_clips, read_open_clips
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.editions.sealed_check import check_sealed_set
 from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
+from tests.unit.conftest import sealed_clips_fault
 
 EDITION = "editions/sample-2026"
 
@@ -228,19 +230,21 @@ def test_an_unknown_edition_is_refused_with_the_known_ones(
         load_sealed_edition("other", store=sealing.store, ledger=sealing.ledger)
 
 
-def test_the_sealed_set_check_sees_changed_missing_and_unlisted_files(
+def test_verify_sees_changed_missing_and_unlisted_ciphertexts(
     sealed: SealedEdition, sealing: SealingTools
 ) -> None:
-    checked = check_sealed_set(EDITION, sealed.cipher_sums, store=sealing.store)
+    assert len(sealed.cipher_sums) == 8
+    assert sealed_clips_fault(sealing.store.root) is None
     folder = sealing.store.root / EDITION / "sealed"
-    assert checked.size_bytes == sum(path.stat().st_size for path in folder.iterdir())
     flip(folder / "0002.age")
     (folder / "0003.age").unlink()
     shutil.copy(folder / "0001.age", folder / "0009.age")
-    with pytest.raises(ClaimDoesNotHold) as caught:
-        check_sealed_set(EDITION, sealed.cipher_sums, store=sealing.store)
-    for fact in ("0002.age was changed", "0003.age is missing", "0009.age is not listed", "3 of 8"):
-        assert fact in str(caught.value)
+    faults = sealed_clips_fault(sealing.store.root)
+    assert faults is not None
+    changed, missing, unlisted = faults
+    assert "sealed/0002.age: SHA-256" in changed
+    assert missing.endswith("sealed/0003.age: is listed, but missing")
+    assert unlisted.endswith("sealed/0009.age: is there, but not listed")
 
 
 def test_a_link_among_the_ciphertexts_is_not_followed(
@@ -249,5 +253,7 @@ def test_a_link_among_the_ciphertexts_is_not_followed(
     path = sealing.store.root / EDITION / "sealed/0002.age"
     path.rename(path.with_name("real"))
     path.symlink_to("real")
+    unsealer = AgeKeyring(sealing.store.root / "keys").unsealer(Purpose.CLIPS)
     with pytest.raises(PlatformFault, match="symbolic link"):
-        check_sealed_set(EDITION, sealed.cipher_sums, store=sealing.store)
+        open_sealed_clips(sealed, store=sealing.store, unsealer=unsealer, reporter=SilentReporter())
+    assert Check.TREE in failed(verify(sealing.store.root))
