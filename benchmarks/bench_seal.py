@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -115,7 +116,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 def seal_here(source: EditionFile, tools: SealingTools) -> int:
     """Seal as the command does; return the peak memory of the processes that encrypt, in KiB."""
-    with SealingProcesses() as processes:
+    with closing(SealingProcesses()) as processes:
         seal_edition(source, replace(tools, clip_sealer=processes))
         lists = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
         return sum(peak_kib(child) for text in lists for child in text.split())

@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import socket
+from contextlib import closing
 from pathlib import Path
 
 from manifests.digests import oci_digest
@@ -189,7 +190,7 @@ def seal(workspace: Workspace, edition_file: Path, reporter: Reporter) -> SealDo
     recipients = SealRecipients(
         clips=keyring.plan(Purpose.CLIPS), labels=keyring.plan(Purpose.LABELS)
     )
-    with SealingProcesses() as processes:
+    with closing(SealingProcesses()) as processes:
         tools = SealingTools(
             store=workspace.store,
             ledger=workspace.ledger,

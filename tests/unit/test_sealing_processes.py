@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def sealer(request: pytest.FixtureRequest) -> Iterator[BulkSealer]:
     if request.param == "here":
         yield AgeSealer()
         return
-    with SealingProcesses() as processes:
+    with closing(SealingProcesses()) as processes:
         yield processes
 
 
@@ -112,7 +113,7 @@ def test_nothing_is_sealed_twice_alike(sealer: BulkSealer) -> None:
 @pytest.mark.skipif(shutil.which("age") is None, reason="the age program is missing")
 def test_the_stock_age_opens_what_a_process_sealed(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(FILE)
-    with SealingProcesses() as processes:
+    with closing(SealingProcesses()) as processes:
         (tmp_path / "x.age").write_bytes(seal(processes, PLAN, LARGE))
     command = ["age", "-d", "-i", str(tmp_path / "key"), str(tmp_path / "x.age")]
     assert subprocess.run(command, check=True, capture_output=True).stdout == LARGE
@@ -120,7 +121,7 @@ def test_the_stock_age_opens_what_a_process_sealed(tmp_path: Path) -> None:
 
 def test_what_is_small_starts_no_process_and_leaving_ends_those_that_were_started() -> None:
     before, descriptors = children(), open_descriptors()
-    with SealingProcesses() as processes:
+    with closing(SealingProcesses()) as processes:
         seal(processes, PLAN, b"small")
         assert children() == before
         seal(processes, PLAN, LARGE)
@@ -132,7 +133,7 @@ def test_what_is_small_starts_no_process_and_leaving_ends_those_that_were_starte
 
 def test_a_process_that_was_killed_is_a_fault_of_ours_that_says_what_to_do() -> None:
     before = children()
-    with SealingProcesses() as processes:
+    with closing(SealingProcesses()) as processes:
         seal(processes, PLAN, LARGE)
         (child,) = children() - before
         os.kill(child, signal.SIGKILL)
@@ -150,7 +151,7 @@ def test_without_memory_files_or_processes_it_seals_here(
 
     before = children()
     monkeypatch.setattr(os, "memfd_create", refuse)
-    with SealingProcesses() as processes:
+    with closing(SealingProcesses()) as processes:
         assert opened(seal(processes, PLAN, LARGE)) == LARGE
         assert children() == before
 
@@ -178,12 +179,12 @@ def test_a_seal_that_loses_its_processes_leaves_no_edition_and_can_be_done_again
 ) -> None:
     monkeypatch.setattr(sealing_processes, "WORTH_BYTES", 0)
     editions = sealing.store.root / "editions"
-    with SealingProcesses() as processes:
+    with closing(SealingProcesses()) as processes:
         dying = replace(sealing, clip_sealer=Dying(processes), workers=1)
         with pytest.raises(PlatformFault, match="Nothing was sealed; try again"):
             seal_edition(sample, dying)
     assert list(editions.iterdir()) == []
-    with SealingProcesses() as processes:
+    with closing(SealingProcesses()) as processes:
         seal_edition(sample, replace(sealing, clip_sealer=processes))
     sealed = load_sealed_edition("sample-2026", store=sealing.store, ledger=sealing.ledger)
     assert len(sealed.cipher_sums) == 8

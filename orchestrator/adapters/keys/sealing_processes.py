@@ -13,8 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from manifests.errors import PlatformFault
 from orchestrator.adapters.keys import sealing_program
@@ -30,7 +29,7 @@ _END_S: Final = 5.0
 
 
 class SealingProcesses:
-    """Implements `orchestrator.ports.sealing.BulkSealer`; leaving it ends the processes.
+    """Implements `orchestrator.ports.sealing.BulkSealer`; it has to be closed.
 
     There are as many processes as threads that seal at the same time.
     """
@@ -40,15 +39,8 @@ class SealingProcesses:
         self._idle: SimpleQueue[_Process] = SimpleQueue()
         self._all: list[_Process] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the processes, whatever they do."""
         for process in self._all:
             process.end()
 

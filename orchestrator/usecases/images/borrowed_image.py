@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -46,30 +46,19 @@ def borrowed_image(
         yield held
     finally:
         with termination_ignored():
-            possible = (
-                None if held is None else held.identity.engine_image_id,
-                resolved.config_digest,
-                resolved.manifest_digest,
-                resolved.index_digest,
-            )
-            removed = _remove_new(engine, possible, before, reporter)
+            known = () if held is None else (held.identity.engine_image_id,)
+            possible = frozenset((*known, *resolved.likely_ids))
+            removed = _remove_new(engine, possible - before, reporter)
         if held is not None:
             held.removed = removed
 
 
-def _remove_new(
-    engine: ContainerEngine,
-    possible: Iterable[str | None],
-    before: frozenset[str],
-    reporter: Reporter,
-) -> bool:
-    """Remove the image under the ids that it may have got; images that were there stay.
+def _remove_new(engine: ContainerEngine, possible: frozenset[str], reporter: Reporter) -> bool:
+    """Remove the image under the new ids that it may have got; tell whether it was there and went.
 
     Its ids and not its layers tell it: another run may hold an image that differs in the config.
     """
-    present = frozenset(engine.list_image_ids())
-    ids = [each for each in dict.fromkeys(possible) if each is not None]
-    new = [each for each in ids if each in present and each not in before]
+    new = sorted(possible.intersection(engine.list_image_ids()))
     reasons = [reason for each in new if (reason := remove_unless_used(engine, each))]
     for reason in reasons:
         reporter.warn(f"the image stays at the engine: {reason}")

@@ -10,6 +10,7 @@ from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.images import ImageIdentity
 from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.reporter import Reporter
+from orchestrator.usecases.images.remove_image import remove_unless_used
 from orchestrator.usecases.images.resolve_image import (
     ArchivePlan,
     EnginePlan,
@@ -81,7 +82,7 @@ def bring_in(
     size = int(inspection.get("Size") or 0)
     if size > sources.limit_bytes:
         if image_id not in before:
-            engine.remove_image(image_id)
+            remove_unless_used(engine, image_id)
         raise RefusedByPolicy(
             f"{resolved.reference}: {size} bytes unpacked; at most {sources.limit_bytes} are taken"
         )
@@ -135,8 +136,7 @@ def _find(
     index: there the layers must agree, and the config is read back from the engine.
     """
     new = [each for each in engine.list_image_ids() if each not in before]
-    digests = (resolved.config_digest, resolved.manifest_digest, resolved.index_digest)
-    likely = [*named, *filter(None, digests), *new]
+    likely = [*named, *resolved.likely_ids, *new]
     for image_id in dict.fromkeys([*likely, *sorted(before)]):
         inspection = engine.inspect_image(image_id)
         if inspection is not None and _is_it(resolved, engine, inspection):

@@ -91,6 +91,12 @@ class ResolvedImage:
     manifest_digest: str | None = None
     archive_sha256: str | None = None
 
+    @property
+    def likely_ids(self) -> tuple[str, ...]:
+        """The ids that an engine may give it: the config's, or a manifest's or index's."""
+        digests = (self.config_digest, self.manifest_digest, self.index_digest)
+        return tuple(dict.fromkeys(digest for digest in digests if digest is not None))
+
     def identity(self, *, engine_image_id: str, size_bytes: int, store: str) -> ImageIdentity:
         """Return the full identity once the engine holds the image."""
         return ImageIdentity(

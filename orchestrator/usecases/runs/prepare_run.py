@@ -99,8 +99,9 @@ def prepare_run(
     reporter.step(Step.LOAD)
     sealed = load_sealed_edition(request.edition, store=workspace.store, ledger=workspace.ledger)
     _admit(workspace, request, sealed)
-    _require_room(workspace, _profile_of(sealed))
-    return prepare_on(workspace, host, request, sealed, reporter, run_id=run_id)
+    prepared = prepare_on(workspace, host, request, sealed, reporter, run_id=run_id)
+    _require_room(workspace, prepared.profile)
+    return prepared
 
 
 def _require_room(workspace: Workspace, profile: SandboxProfile) -> None:
@@ -114,10 +115,6 @@ def _require_room(workspace: Workspace, profile: SandboxProfile) -> None:
         )
 
 
-def _profile_of(sealed: SealedEdition) -> SandboxProfile:
-    return open_profile(sealed.profile, source=f"{sealed.folder}/{PROFILE_FILE}")
-
-
 def prepare_on(
     workspace: Workspace,
     host: RunHost,
@@ -128,7 +125,7 @@ def prepare_on(
     run_id: str,
 ) -> PreparedRun:
     """Check host, sandbox and image against a loaded edition; admission is the caller's."""
-    profile = _profile_of(sealed)
+    profile = open_profile(sealed.profile, source=f"{sealed.folder}/{PROFILE_FILE}")
     engine = _check_host(host, sealed, profile)
     policy = GpuPolicy(sealed.edition.gpu)
     gpu = choose_host_gpus(host.gpus, policy, engine=engine, profile=profile)

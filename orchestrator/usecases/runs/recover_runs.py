@@ -44,9 +44,8 @@ class RunIntent:
     @classmethod
     def of(cls, run_id: str, image: ResolvedImage, *, engine: ContainerEngine) -> RunIntent:
         """Note the ids that the image may get and that the engine does not know yet."""
-        ids = (image.config_digest, image.manifest_digest, image.index_digest)
-        new = [each for each in ids if each is not None and engine.inspect_image(each) is None]
-        return cls(run_id=run_id, brought_in=tuple(dict.fromkeys(new)), engine=engine_name(engine))
+        new = tuple(each for each in image.likely_ids if engine.inspect_image(each) is None)
+        return cls(run_id=run_id, brought_in=new, engine=engine_name(engine))
 
     @classmethod
     def parse(cls, run_id: str, document: Mapping[str, Json]) -> RunIntent:
