@@ -25,13 +25,14 @@ from orchestrator.ports.reporter import SilentReporter, Step
 from orchestrator.ports.sealing import SealedFileChanged
 from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
 from orchestrator.usecases.sandbox.interruption import Interrupted
+from orchestrator.usecases.sandbox.sandbox_entrant import ConfigurationDiffers
 from orchestrator.usecases.sandbox.sandbox_parts import (
     architecture_of,
     list_leftovers,
     remove_leftovers,
 )
 from orchestrator.usecases.sandbox.sandbox_request import SandboxRequest, SandboxResult, StartFacts
-from orchestrator.usecases.sandbox.sandbox_run import ConfigurationDiffers, run_in_sandbox
+from orchestrator.usecases.sandbox.sandbox_run import run_in_sandbox
 from sandbox_profiles.profile import load_profile
 
 RUN = "0123456789abcdef"

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
-from manifests.errors import PlatformFault, RefusedByPolicy
-from orchestrator.core.images.image_config import NeutralConfig, neutralise
+from manifests.errors import PlatformFault
 from orchestrator.core.sandbox.collector import (
     CollectedFiles,
     OutputRules,
     OutputViolation,
     collect_output,
 )
-from orchestrator.core.sandbox.container_options import INPUT, OUTPUT, EntrantSpec, entrant_options
-from orchestrator.core.sandbox.effective import differences, effective_document
+from orchestrator.core.sandbox.container_options import INPUT, OUTPUT
 from orchestrator.core.sandbox.outcome import judge, start_failure
 from orchestrator.ports.clock import Clock
 from orchestrator.ports.engine import (
@@ -31,6 +28,11 @@ from orchestrator.usecases.sandbox.interruption import (
     termination_ignored,
 )
 from orchestrator.usecases.sandbox.read_ahead import read_ahead
+from orchestrator.usecases.sandbox.sandbox_entrant import (
+    CreatedEntrant,
+    audit_entrant,
+    create_entrant,
+)
 from orchestrator.usecases.sandbox.sandbox_input import input_has_changed
 from orchestrator.usecases.sandbox.sandbox_parts import (
     Holder,
@@ -56,19 +58,6 @@ _KILL_S: Final = 15.0
 """How long a killed container may take to be gone."""
 
 
-class ConfigurationDiffers(RefusedByPolicy):
-    """The engine made another container than was asked for; it was not started."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Created:
-    """A container that was not compared yet, and what was asked for."""
-
-    container_id: str
-    options: Mapping[str, Any]
-    image: NeutralConfig
-
-
 class _Execution:
     """Carries one request through its steps; every engine error after the start becomes a fact."""
 
@@ -82,7 +71,7 @@ class _Execution:
         self.names = PartNames.of(request.run_id, request.suffix)
         self.watch = Watch()
 
-    def provide(self) -> tuple[Holder, Created]:
+    def provide(self) -> tuple[Holder, CreatedEntrant]:
         """Create both containers, then fill the input volume.
 
         A container holds its image at the engine against whoever removes it: the entrant's is
@@ -100,52 +89,11 @@ class _Execution:
                 input_bytes=request.input_bytes,
                 input_files=len(request.input_sums),
             )
-            created = self.create()
+            created = create_entrant(self.engine, self.names, request)
             self.reporter.step(Step.PROVIDE)
             # Nothing but the engine's memory volume ever holds the plaintext.
             self.engine.put_archive(holder.container_id, INPUT, chunks)
         return holder, created
-
-    def create(self) -> Created:
-        """Create the entrant's container."""
-        request = self.request
-        image = neutralise(request.image_config)
-        options = entrant_options(
-            EntrantSpec(
-                run_id=request.run_id,
-                image_id=request.image_id,
-                platform=request.platform,
-                input_volume=self.names.input,
-                output_volume=self.names.output,
-                profile=request.profile,
-                covered_volumes=image.covered_volumes,
-                gpu=request.gpu,
-            )
-        )
-        container = self.engine.create_container(self.names.entrant, options)
-        return Created(container_id=container, options=options, image=image)
-
-    def audit(self, created: Created, holder: Holder) -> StartFacts:
-        """Compare the container with what was asked, as the last thing before it starts.
-
-        Raises ConfigurationDiffers with every difference.
-        """
-        request = self.request
-        self.reporter.step(Step.AUDIT)
-        inspected = self.engine.inspect_container(created.container_id) or {}
-        found = differences(created.options, created.image, inspected)
-        if found:
-            raise ConfigurationDiffers(
-                "the engine's container is not the one that the profile "
-                f"{request.profile.name} asks for; it was not started: " + "; ".join(found)
-            )
-        effective = {
-            **effective_document(inspected),
-            "profile": request.profile.name,
-            "profile_sha256": request.profile.sha256(),
-            "memory_volumes_noswap": holder.noswap,
-        }
-        return StartFacts(container_id=created.container_id, effective=effective)
 
     def run(self, container: str) -> None:
         """Start, watch, kill at the deadline, and learn how it ended."""
@@ -275,7 +223,8 @@ class _Execution:
     def execute(self) -> SandboxResult:
         """Go through all steps."""
         holder, created = self.provide()
-        start = self.audit(created, holder)
+        self.reporter.step(Step.AUDIT)
+        start = audit_entrant(self.engine, created, holder, profile=self.request.profile)
         self.reporter.step(Step.START)
         self.request.before_start(start)
         self.observe_run(start.container_id, holder)
