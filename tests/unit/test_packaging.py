@@ -9,10 +9,13 @@ import tomllib
 import zipfile
 from configparser import ConfigParser
 from email import message_from_bytes
+from importlib import metadata
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -92,12 +95,12 @@ def test_the_entry_point_is_the_command_line(wheel: Path) -> None:
 def test_the_metadata_names_license_dependencies_and_python(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
-        metadata = message_from_bytes(archive.read(name))
+        fields = message_from_bytes(archive.read(name))
         assert name.replace("METADATA", "licenses/LICENSE") in archive.namelist()
-    required = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
+    required = [line for line in fields.get_all("Requires-Dist", []) if "extra ==" not in line]
     assert len(required) == len(PROJECT["dependencies"])
-    assert metadata["License-Expression"] == "Apache-2.0"
-    assert metadata["Requires-Python"] == PROJECT["requires-python"]
+    assert fields["License-Expression"] == "Apache-2.0"
+    assert fields["Requires-Python"] == PROJECT["requires-python"]
 
 
 def test_the_unpacked_wheel_is_what_runs(installed: Path, tmp_path: Path) -> None:
@@ -132,3 +135,16 @@ def test_an_installed_tool_makes_a_sample_and_seals_it(installed: Path, tmp_path
         done = run(installed, tmp_path, *arguments)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "workspace" / "editions" / "epee-sample" / "seal.json").is_file()
+
+
+def test_the_lock_names_every_extra_that_a_locked_package_asks_of_another() -> None:
+    """Else pip takes the newest version of the other, for which the lock has no hash."""
+    locked = (ROOT / "requirements.lock").read_text("utf-8").splitlines()
+    pinned = [Requirement(line.rstrip("\\")) for line in locked if "==" in line and line[0] != " "]
+    here = [each for each in pinned if each.marker is None or each.marker.evaluate()]
+    extras = {canonicalize_name(each.name): each.extras for each in here}
+    for name in extras:
+        for line in metadata.requires(name) or []:
+            asked = Requirement(line)
+            if asked.extras and (asked.marker is None or asked.marker.evaluate({"extra": ""})):
+                assert asked.extras <= extras[canonicalize_name(asked.name)], f"{name}: {line}"
