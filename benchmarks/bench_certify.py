@@ -20,7 +20,7 @@ from orchestrator.adapters.docker.python_image import build_python_image, python
 from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.core.images.elf import ProbeCall, syscall_probe_elf
 from orchestrator.core.images.tiny_image import tiny_image
-from orchestrator.core.runs.run_policy import engine_platform
+from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.ports.engine import EngineUnavailable
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.usecases.runs.certify import certify

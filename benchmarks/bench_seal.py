@@ -27,7 +27,7 @@ from orchestrator.adapters.keys.age_files import AgeKeyring, AgeSealer, generate
 from orchestrator.adapters.keys.sealing_processes import SealingProcesses
 from orchestrator.adapters.keys.signing_keys import create_signing_keys, load_signing_keys
 from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
-from orchestrator.core.editions.seal_documents import SealRecipients
+from orchestrator.core.editions.recipients import SealRecipients
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 from orchestrator.ports.reporter import SilentReporter

@@ -9,6 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from manifests.encoding import parse_json_object
 from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
 
@@ -16,6 +17,7 @@ MAX_FAULTS = 10
 
 Place = tuple[str | int, ...]
 Document = TypeVar("Document", bound="StrictDocument")
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def _as_tuple(value: object) -> object:
@@ -57,6 +59,23 @@ def validate_document(
         if len(details) > MAX_FAULTS:
             lines.append(f"and {len(details) - MAX_FAULTS} more")
         raise MalformedDocument("\n".join(lines)) from error
+
+
+def parse_json_document(model: type[Model], data: bytes, *, source: str) -> Model:
+    """Return the one JSON object that `data` holds as a `model`.
+
+    Raises:
+        MalformedDocument: with `source` and the first field that is wrong.
+
+    """
+    parse_json_object(data, source=source)  # duplicate keys and NaN are refused here
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        fact = escape_untrusted(f"{place}: {first['msg']}", 200)
+        raise MalformedDocument(f"{source}: {fact}") from error
 
 
 def _fault(model: type[BaseModel], detail: ErrorDetails, prefix: Callable[[Place], str]) -> str:

@@ -30,10 +30,11 @@ from orchestrator.adapters.keys.signing_keys import create_signing_keys
 from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
 from orchestrator.adapters.linux_host import LinuxHost
 from orchestrator.adapters.system_clock import SystemClock
-from orchestrator.core.editions.seal_documents import SealDocument, SealRecipients
+from orchestrator.core.editions.recipients import SealRecipients
+from orchestrator.core.editions.seal_documents import SealDocument
 from orchestrator.core.editions.sealed_profile import seal_profile
 from orchestrator.core.images.image_archive import docker_archive_chunks
-from orchestrator.core.runs.run_policy import engine_platform
+from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.key_wiring import KEYS_FOLDER, LEDGER_FILE, open_keys
 from orchestrator.ports.clip_source import EditionSource
 from orchestrator.ports.engine import ContainerEngine

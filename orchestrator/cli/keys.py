@@ -11,7 +11,7 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import CURRENT_FOLDER, AsJson, Workspace
 
 if TYPE_CHECKING:
-    from orchestrator.core.editions.seal_documents import SealingPlan
+    from orchestrator.core.editions.recipients import SealingPlan
     from orchestrator.usecases.workspaces.show_keys import KeyReport
 
 PANEL = "Organizers"

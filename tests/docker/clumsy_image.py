@@ -16,7 +16,7 @@ from orchestrator.adapters.docker.python_image import (
     build_python_image,
     python_program,
 )
-from orchestrator.core.diagnosis import Cause
+from orchestrator.core.diagnosis.findings import Cause
 from orchestrator.core.images.image_archive import ImageSettings, TarEntry
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.hostile_image import HERE, SMALL_PROFILE

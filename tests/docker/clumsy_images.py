@@ -7,7 +7,7 @@ from orchestrator.adapters.docker.python_image import (
     MAIN,
     PYTHON,
 )
-from orchestrator.core.diagnosis import Cause
+from orchestrator.core.diagnosis.findings import Cause
 from orchestrator.core.images.image_archive import EntryKind, ImageSettings, TarEntry
 from tests.docker.clumsy_image import ENTRANT, PASSWD, ClumsyImage, fails, invalid, works
 from tests.docker.hostile_image import ELSEWHERE, HASTY_PROFILE

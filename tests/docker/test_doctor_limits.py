@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.docker.docker_engine import DockerEngine
-from orchestrator.core.runs.run_policy import engine_platform
 from orchestrator.core.sandbox import limit_probe
 from orchestrator.core.sandbox.limit_probe import limit_checks, small_limits
+from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.core.sandbox.runtimes import GVISOR_REGISTRATION
 from orchestrator.usecases.entrants.doctor_sandbox import (
     mounts_without_swap,

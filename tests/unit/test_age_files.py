@@ -21,7 +21,7 @@ from orchestrator.adapters.keys.age_files import (
     parse_identities,
     protect_identity,
 )
-from orchestrator.core.editions.seal_documents import (
+from orchestrator.core.editions.recipients import (
     SealingPlan,
     SealRecipients,
     any_of,

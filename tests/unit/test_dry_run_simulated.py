@@ -20,7 +20,7 @@ from orchestrator.adapters.docker.registry_http import HttpRegistry
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.adapters.files.epee_folder import EpeeFolder
 from orchestrator.adapters.files.sample_folder import SampleFolder
-from orchestrator.core.diagnosis import Cause
+from orchestrator.core.diagnosis.findings import Cause
 from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
 from orchestrator.core.sandbox.gpu import GpuPolicy

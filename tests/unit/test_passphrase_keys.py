@@ -23,7 +23,7 @@ from orchestrator.adapters.keys.age_files import (
     protect_identity,
 )
 from orchestrator.adapters.keys.passphrases import Passphrases, choose_passphrase, read_passphrase
-from orchestrator.core.editions.seal_documents import any_of
+from orchestrator.core.editions.recipients import any_of
 from orchestrator.key_wiring import SECRET_FILE_VARIABLE, new_passphrase, rotate
 from orchestrator.ports.sealing import Purpose, WrongIdentity
 from orchestrator.wiring import create_workspace, open_workspace

@@ -19,12 +19,8 @@ from manifests.labels import parse_salted_labels
 from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.keys.age_files import AgeKeyring, generate_identity, parse_identities
 from orchestrator.core.editions.opaque_names import assign_opaque_names, parse_names, render_names
-from orchestrator.core.editions.seal_documents import (
-    SealRecipients,
-    both_of,
-    encode_seal,
-    parse_seal,
-)
+from orchestrator.core.editions.recipients import SealRecipients, both_of
+from orchestrator.core.editions.seal_documents import encode_seal, parse_seal
 from orchestrator.ports.sealing import Purpose
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition

@@ -27,7 +27,7 @@ from orchestrator.adapters.keys.age_files import (
     parse_identities,
 )
 from orchestrator.adapters.keys.sealing_processes import WORTH_BYTES, SealingProcesses
-from orchestrator.core.editions.seal_documents import SealingPlan, any_of, both_of
+from orchestrator.core.editions.recipients import SealingPlan, any_of, both_of
 from orchestrator.ports.sealing import BulkSealer
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
@@ -194,7 +194,7 @@ def test_a_seal_that_loses_its_processes_leaves_no_edition_and_can_be_done_again
 ORPHAN = """
 import os, signal, sys
 from orchestrator.adapters.keys.sealing_processes import SealingProcesses
-from orchestrator.core.editions.seal_documents import any_of
+from orchestrator.core.editions.recipients import any_of
 processes = SealingProcesses()
 processes.seal_to(lambda sealed: None, [bytes(1 << 20)], any_of(sys.argv[1]))
 print(processes._all[0]._child.pid, flush=True)

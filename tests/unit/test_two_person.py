@@ -13,7 +13,7 @@ import pytest
 from manifests.errors import MalformedDocument
 from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.keys.age_files import AgeKeyring, generate_identity
-from orchestrator.core.editions.seal_documents import any_of, both_of
+from orchestrator.core.editions.recipients import any_of, both_of
 from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import IdentityMissing, Purpose
 from orchestrator.usecases.editions.open_clips import open_sealed_clips

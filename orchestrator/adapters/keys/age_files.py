@@ -15,7 +15,7 @@ from manifests.errors import MalformedDocument, PlatformFault
 from manifests.text import escape_untrusted
 from orchestrator.adapters.files.durable_files import disk_faults, read_existing
 from orchestrator.adapters.keys.secret_files import read_secret
-from orchestrator.core.editions.seal_documents import SealingPlan, SealRecipients, parse_recipients
+from orchestrator.core.editions.recipients import SealingPlan, SealRecipients, parse_recipients
 from orchestrator.ports.sealing import (
     IdentityMissing,
     Purpose,

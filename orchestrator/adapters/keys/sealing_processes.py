@@ -19,7 +19,7 @@ from manifests.errors import PlatformFault
 from orchestrator.adapters.keys import sealing_program
 from orchestrator.adapters.keys.age_files import AgeSealer
 from orchestrator.adapters.keys.sealing_program import Memory
-from orchestrator.core.editions.seal_documents import SealingPlan
+from orchestrator.core.editions.recipients import SealingPlan
 
 WORTH_BYTES: Final = 128 << 10
 """Less than this is sealed sooner than it is carried there and back."""

@@ -21,7 +21,7 @@ from orchestrator.cli.views.progress import (
     WarningReporter,
     stderr_console,
 )
-from orchestrator.core.diagnosis import Certainty, Finding
+from orchestrator.core.diagnosis.findings import Certainty, Finding
 from orchestrator.core.diagnosis.quantities import size_text
 from orchestrator.ports.container_window import SpaceUse
 from orchestrator.ports.engine import UsageSample

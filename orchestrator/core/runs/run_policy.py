@@ -11,8 +11,6 @@ from manifests.statements import EditionSealed, Statement, TeamRegistered
 from manifests.text import escape_untrusted
 from orchestrator.core.sandbox.versions import is_older
 
-_MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-
 
 def registered_team(statements: Iterable[Statement], team: str) -> TeamRegistered:
     """Return the team's registration.
@@ -45,20 +43,6 @@ def check_open(edition: EditionSealed, now: datetime) -> None:
             f"edition {edition.edition} closed at {edition.closes:%Y-%m-%dT%H:%M:%SZ}; "
             "nothing was spent"
         )
-
-
-def engine_platform(architecture: str) -> str:
-    """Return the platform that an engine on this processor runs, as `linux/amd64`.
-
-    Raises:
-        RefusedByPolicy: for a processor that the sandbox has no filter for.
-
-    """
-    known = _MACHINES.get(architecture)
-    if known is None:
-        shown = escape_untrusted(architecture, 40)
-        raise RefusedByPolicy(f"the engine runs on {shown}; certified runs need amd64 or arm64")
-    return f"linux/{known}"
 
 
 def check_versions(*, docker: str, runc: str, minimum: EngineMinimum) -> None:

@@ -25,7 +25,8 @@ from manifests.statements import EditionSealed, LabelsCommitment, PublicKey, Sta
 from manifests.sums import render_sums
 from orchestrator.core.editions.clip_archives import pack_clip
 from orchestrator.core.editions.opaque_names import render_names
-from orchestrator.core.editions.seal_documents import SealDocument, SealRecipients, encode_seal
+from orchestrator.core.editions.recipients import SealRecipients
+from orchestrator.core.editions.seal_documents import SealDocument, encode_seal
 from orchestrator.core.log.keyset import ROLES
 from orchestrator.ports.clip_source import ClipFolder, EditionSource
 from orchestrator.ports.clock import Clock

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from manifests.labels import Labels, labels_commitment, renamed_labels, render_salted_labels
 from manifests.statements import LabelsCommitment
-from orchestrator.core.editions.seal_documents import SealingPlan
+from orchestrator.core.editions.recipients import SealingPlan
 from orchestrator.ports.sealing import Sealer
 
 SALT_BYTES = 32

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.run_policy import engine_platform
 from orchestrator.core.sandbox.gpu import GpuRequest
 from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
+from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.ports.clock import Clock
 from orchestrator.ports.engine import ContainerEngine, EngineDescription, EngineUnavailable
 from orchestrator.ports.gpus import GpuInventory

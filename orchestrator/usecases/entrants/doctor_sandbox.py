@@ -8,10 +8,10 @@ from typing import Final, assert_never
 
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.run_policy import engine_platform
 from orchestrator.core.sandbox import limit_probe
 from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
 from orchestrator.core.sandbox.limit_probe import limit_checks, small_limits
+from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.core.sandbox.runtimes import GVISOR_REGISTRATION, start_remedy
 from orchestrator.core.sandbox.sentry_probe import OWN_KERNEL
 from orchestrator.ports.engine import (

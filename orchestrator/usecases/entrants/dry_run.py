@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from manifests.errors import PisteError, RefusedByPolicy
 from manifests.images import ImageIdentity, Transport
 from manifests.oci import WrongPlatform
-from orchestrator.core.diagnosis import Cause, Certainty, Finding, Observation, diagnose
 from orchestrator.core.diagnosis.determinism import differing_clips
+from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
+from orchestrator.core.diagnosis.observations import Observation
+from orchestrator.core.diagnosis.ranking import diagnose
 from orchestrator.core.images.image_config import neutralise
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest, gpu_lost
 from orchestrator.ports.clock import Clock

@@ -9,9 +9,8 @@ from typing import Any, Final
 from manifests.errors import PlatformFault
 from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.core.diagnosis import Observation
 from orchestrator.core.diagnosis.log_reading import LogReading
-from orchestrator.core.diagnosis.observations import Writes
+from orchestrator.core.diagnosis.observations import Observation, Writes
 from orchestrator.core.diagnosis.writing import refused_paths
 from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.reporter import Reporter

@@ -10,7 +10,7 @@ from manifests.digests import sha256_hex
 from manifests.errors import PisteError
 from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.core.diagnosis import Finding
+from orchestrator.core.diagnosis.findings import Finding
 from orchestrator.usecases.entrants.dry_run_watch import Watched
 from orchestrator.usecases.sandbox.run_stage import StageResult
 from sandbox_profiles.profile import SandboxProfile

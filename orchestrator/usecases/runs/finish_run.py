@@ -8,7 +8,7 @@ from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.runs import RunRecord
 from manifests.statements import ImageRemoved, RunFinished, RunVoided
-from orchestrator.core.editions.seal_documents import SealingPlan
+from orchestrator.core.editions.recipients import SealingPlan
 from orchestrator.core.runs.evidence import EFFECTIVE, LOG, PREDICTIONS, sealed_pose
 from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.reporter import Reporter, Step

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import cached_property
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.core.runs.run_policy import engine_platform
 from orchestrator.core.sandbox.container_options import EntrantSpec
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuPolicy, GpuRequest, choose_gpus
+from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.core.sandbox.runtimes import hides_gpus
 from orchestrator.ports.engine import ContainerEngine, EngineDescription
 from orchestrator.ports.gpus import GpuInventory

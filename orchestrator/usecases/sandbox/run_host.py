@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orchestrator.core.runs.run_policy import engine_platform
 from orchestrator.core.sandbox.advisories import runc_advisory
+from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.core.sandbox.runtimes import runtime_definition
 from orchestrator.ports.engine import ContainerEngine, EngineDescription
 from orchestrator.ports.gpus import GpuInventory

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manifests.statements import PublicKey, WorkspaceCreated
-from orchestrator.core.editions.seal_documents import (
-    SealRecipients,
-    any_of,
-    encode_recipients,
-)
+from orchestrator.core.editions.recipients import SealRecipients, any_of, encode_recipients
 from orchestrator.ports.clock import Clock
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.core.editions.seal_documents import SealingPlan
+from orchestrator.core.editions.recipients import SealingPlan
 from orchestrator.ports.sealing import IdentityMissing, Unsealer
 
 _SHOWN = 4

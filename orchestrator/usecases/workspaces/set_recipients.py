@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
-from orchestrator.core.editions.seal_documents import (
+from orchestrator.core.editions.recipients import (
     SealingPlan,
     SealRecipients,
     any_of,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manifests.statements import PublicKey
-from orchestrator.core.editions.seal_documents import SealingPlan
+from orchestrator.core.editions.recipients import SealingPlan
 from orchestrator.core.log.checkpoint import note_verifier
 from orchestrator.core.log.keyset import Keyset
 from orchestrator.ports.ledger import Ledger
