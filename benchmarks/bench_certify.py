@@ -17,12 +17,12 @@ from benchmarks.bench_seal import LARGE_FRAMES, MB, write_edition
 from manifests.outcomes import Outcome
 from orchestrator import sample_wiring, wiring
 from orchestrator.adapters.docker.python_image import build_python_image, python_program
-from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.core.images.elf import ProbeCall, syscall_probe_elf
 from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.ports.engine import EngineUnavailable
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
+from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.runs.certify import certify
 from orchestrator.usecases.runs.prepare_run import CertifyRequest
 from orchestrator.usecases.sandbox.sandbox_parts import architecture_of

@@ -30,9 +30,9 @@ from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_
 from orchestrator.core.editions.recipients import SealRecipients
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
-from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.open_clips import open_sealed_clips
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition

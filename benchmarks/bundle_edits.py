@@ -25,7 +25,6 @@ from orchestrator.core.bundles.bundle import (
     parse_bundle,
     top_folder,
 )
-from orchestrator.core.bundles.deterministic_tar import tar_chunks
 from orchestrator.core.log.merkle import CompactRange, leaf_hash
 from orchestrator.core.runs.evidence import (
     IN_TOTO_PAYLOAD_TYPE,
@@ -35,6 +34,7 @@ from orchestrator.core.runs.evidence import (
     is_private,
 )
 from orchestrator.ports.signing import Signer, SigningKeys
+from orchestrator.support.tar.deterministic_tar import tar_chunks
 
 Files = dict[str, bytes]
 

@@ -27,9 +27,9 @@ from orchestrator.adapters.ledger.ledger_sql import open_sql_ledger
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 from orchestrator.key_wiring import rotate
-from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
 from orchestrator.usecases.auditing.verify import Report, VerifyRequest, verify_evidence
 from orchestrator.usecases.auditing.verify_editions import GivenLabels

@@ -14,8 +14,8 @@ from orchestrator.adapters.keys.key_files import KeyFolder, unlock_signing_keys
 from orchestrator.adapters.keys.passphrases import Passphrases, choose_passphrase, require_strength
 from orchestrator.adapters.keys.signing_keys import load_signing_keys
 from orchestrator.adapters.ledger.ledger_sql import open_sql_ledger
-from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.ports.signing import SigningKeys
+from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.workspaces.rotate_key import (
     Rotated,
     RotationTools,

@@ -29,7 +29,6 @@ from orchestrator.adapters.keys.sealing_processes import SealingProcesses
 from orchestrator.adapters.keys.signing_keys import create_signing_keys
 from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
 from orchestrator.adapters.linux_host import LinuxHost
-from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.core.editions.recipients import SealRecipients
 from orchestrator.core.editions.seal_documents import SealDocument
 from orchestrator.core.editions.sealed_profile import seal_profile
@@ -38,10 +37,11 @@ from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.key_wiring import KEYS_FOLDER, LEDGER_FILE, open_keys
 from orchestrator.ports.clip_source import EditionSource
 from orchestrator.ports.engine import ContainerEngine
-from orchestrator.ports.reporter import Reporter, SilentReporter
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
 from orchestrator.ports.store import NotAWorkspace
+from orchestrator.support.reporter import Reporter, SilentReporter
+from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.entrants.doctor import DoctorReport, Examination, examine_host
 from orchestrator.usecases.images.resolve_image import ImageSources

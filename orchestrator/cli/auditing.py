@@ -105,8 +105,8 @@ def _request(
     origin: str | None,
 ) -> VerifyRequest:
     from orchestrator.adapters.files.evidence_source import open_evidence
-    from orchestrator.adapters.files.input_files import read_input_file
     from orchestrator.core.verification.signatures import read_public_key
+    from orchestrator.support.files.input_files import read_input_file
     from orchestrator.usecases.auditing.verify import VerifyRequest
     from orchestrator.usecases.auditing.verify_editions import GivenLabels
 
@@ -126,7 +126,6 @@ def _request(
 
 
 def _verify_receipt(data: bytes, path: Path, *, keys: list[Path], as_json: bool) -> None:
-    from orchestrator.adapters.files.input_files import read_input_file
     from orchestrator.cli.views.console import print_json
     from orchestrator.cli.views.receipt_view import (
         receipt_document,
@@ -134,6 +133,7 @@ def _verify_receipt(data: bytes, path: Path, *, keys: list[Path], as_json: bool)
         verify_receipt_file,
     )
     from orchestrator.core.verification.signatures import read_public_key
+    from orchestrator.support.files.input_files import read_input_file
 
     pinned = (read_public_key(read_input_file(k), role="run", source=str(k)) for k in keys)
     found = verify_receipt_file(data, path, key_ids=tuple(key.key_id for key in pinned))

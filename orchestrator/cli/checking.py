@@ -39,7 +39,7 @@ def check(
     Translation: a folder `pose` beside the file is checked with it.
     """
     from orchestrator.adapters.files.epee_folder import EpeeFolder
-    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.support.files.input_files import read_input_file
     from orchestrator.usecases.entrants.check_predictions import check_predictions
 
     exam = track or _track_of(clips)
@@ -58,7 +58,7 @@ def check(
 def _track_of(clips: Path) -> Track:
     from manifests.editions import parse_edition
     from manifests.errors import MalformedDocument
-    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.support.files.input_files import read_input_file
 
     edition = clips / EDITION_FILE
     if not edition.exists():
@@ -69,7 +69,7 @@ def _track_of(clips: Path) -> Track:
 
 
 def _poses(folder: Path) -> Iterator[tuple[str, bytes]]:
-    from orchestrator.adapters.files.input_files import list_input_folder, read_input_file
+    from orchestrator.support.files.input_files import list_input_folder, read_input_file
 
     if folder.exists():
         for path in list_input_folder(folder, suffix=""):

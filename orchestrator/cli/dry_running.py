@@ -94,7 +94,7 @@ def dry_run(
 def _tools(display: DryRunDisplay) -> DryRunTools:
     from orchestrator import wiring
     from orchestrator.adapters.docker.container_window import ProcWindows
-    from orchestrator.adapters.system_clock import SystemClock
+    from orchestrator.support.system_clock import SystemClock
     from orchestrator.usecases.entrants.dry_run import DryRunTools
 
     return DryRunTools(
@@ -106,7 +106,7 @@ def _tools(display: DryRunDisplay) -> DryRunTools:
 
 
 def _profile(name: str) -> SandboxProfile:
-    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.support.files.input_files import read_input_file
     from sandbox_profiles.profile import ShippedProfile, load_profile, parse_profile
 
     if name in set(ShippedProfile):
@@ -146,7 +146,7 @@ def _make_sample(root: Path, track: Track) -> None:
 
 def _read(folder: Path, track: Track | None, labels: InputFile | None) -> DryRunInput:
     from orchestrator.adapters.files.epee_folder import EpeeFolder
-    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.support.files.input_files import read_input_file
     from orchestrator.usecases.entrants.dry_run_input import read_dry_run_input
 
     def read(name: str) -> bytes | None:
@@ -157,7 +157,7 @@ def _read(folder: Path, track: Track | None, labels: InputFile | None) -> DryRun
 
 
 def _file(path: Path | None) -> InputFile | None:
-    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.support.files.input_files import read_input_file
     from orchestrator.usecases.standings.score_files import InputFile
 
     return None if path is None else InputFile(str(path), read_input_file(path))

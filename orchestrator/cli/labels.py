@@ -26,9 +26,9 @@ def labels_add(
 ) -> None:
     """Validate, seal and commit to a new label version; nothing is scored anew by itself."""
     from orchestrator import wiring
-    from orchestrator.adapters.files.input_files import read_input_file
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.ports.sealing import Purpose
+    from orchestrator.support.files.input_files import read_input_file
     from orchestrator.usecases.editions.labels_add import LabelTools, add_labels
 
     data = read_input_file(file)

@@ -56,8 +56,8 @@ def log_consistency(
     as_json: AsJson = False,
 ) -> None:
     """Prove that the present log extends the one of an older checkpoint (RFC 6962)."""
-    from orchestrator.adapters.files.input_files import read_input_file
     from orchestrator.cli.views.console import print_json, say
+    from orchestrator.support.files.input_files import read_input_file
     from orchestrator.usecases.workspaces.log_consistency import prove_consistency
     from orchestrator.wiring import open_workspace
 

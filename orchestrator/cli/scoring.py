@@ -90,7 +90,7 @@ def _show(document: dict[str, object], *, as_json: bool) -> None:
 
 
 def _required(path: Path) -> InputFile:
-    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.support.files.input_files import read_input_file
     from orchestrator.usecases.standings.score_files import InputFile
 
     return InputFile(str(path), read_input_file(path))
@@ -103,7 +103,7 @@ def _file(path: Path | None) -> InputFile | None:
 def _poses(folder: Path | None) -> PoseFiles | None:
     if folder is None:
         return None
-    from orchestrator.adapters.files.input_files import list_input_folder
+    from orchestrator.support.files.input_files import list_input_folder
     from orchestrator.usecases.standings.score_files import PoseFiles
 
     names = tuple(path.stem for path in list_input_folder(folder, suffix=".npy"))

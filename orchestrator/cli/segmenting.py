@@ -167,7 +167,7 @@ def _refuse_existing(files: Iterable[Path]) -> None:
 
 
 def _read(path: Path) -> InputFile:
-    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.support.files.input_files import read_input_file
     from orchestrator.usecases.standings.score_files import InputFile
 
     return InputFile(str(path), read_input_file(path))

@@ -77,8 +77,8 @@ def submit(
 ) -> None:
     """Hand in predictions on an open qualifier: self-reported, rate-limited, reviewed."""
     from orchestrator import wiring
-    from orchestrator.adapters.files.input_files import read_input_file
     from orchestrator.cli.views.progress import shown_progress
+    from orchestrator.support.files.input_files import read_input_file
     from orchestrator.usecases.standings.submit_predictions import Submission, submit_predictions
 
     submission = Submission(

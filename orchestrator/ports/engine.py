@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from manifests.errors import PlatformFault
-from orchestrator.ports.reporter import Reporter
+from orchestrator.support.reporter import Reporter
 
 
 class EngineUnavailable(PlatformFault):

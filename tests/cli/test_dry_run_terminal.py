@@ -25,7 +25,7 @@ import json, sys, time
 from orchestrator import wiring
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock, SimulatedEnd
-from orchestrator.adapters import system_clock
+from orchestrator.support import system_clock
 from orchestrator.cli.main import main
 from tests.cli.test_dry_run_terminal import IMAGE
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from orchestrator.cli.views import progress
 from orchestrator.cli.views.progress import shown_progress
-from orchestrator.ports.reporter import Reporter, Step
+from orchestrator.support.reporter import Reporter, Step
 
 
 def report_a_run(reporter: Reporter) -> None:

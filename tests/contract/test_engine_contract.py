@@ -34,7 +34,7 @@ from orchestrator.ports.engine import (
     StartRefused,
     VolumeSpec,
 )
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.sandbox.sandbox_parts import (
     ensure_image,
     holder_image,

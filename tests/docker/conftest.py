@@ -35,7 +35,7 @@ from orchestrator.core.images.image_archive import (
 )
 from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.ports.engine import EngineUnavailable
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
 from tests.docker.certify_fixtures import (
     HASTY_EDITION,

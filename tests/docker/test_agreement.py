@@ -13,9 +13,9 @@ from manifests.outcomes import Outcome
 from orchestrator import sample_wiring
 from orchestrator.adapters.docker.container_window import ProcWindows
 from orchestrator.adapters.files.epee_folder import EpeeFolder
-from orchestrator.adapters.files.input_files import read_input_file
-from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.cli.views.dry_run_view import QuietDisplay
+from orchestrator.support.files.input_files import read_input_file
+from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
 from orchestrator.usecases.entrants.dry_run_input import DryRunInput, read_dry_run_input
 from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport

@@ -12,7 +12,7 @@ from manifests.outcomes import Outcome
 from orchestrator import wiring
 from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.python_image import BuiltImage
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from tests.docker.certify_fixtures import EDITION, Organizer, clip_mark, write_edition
 
 pytestmark = pytest.mark.docker

@@ -22,7 +22,7 @@ from orchestrator.adapters.docker.python_image import BuiltImage
 from orchestrator.core.images.elf import pause_elf
 from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.ports.engine import EngineUnavailable
-from orchestrator.ports.reporter import SilentReporter, Step
+from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.usecases.runs.recover_runs import recover_runs
 from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
 from tests.docker.certify_fixtures import Organizer, make_organizer

@@ -21,7 +21,7 @@ from orchestrator.core.images.image_archive import (
     docker_archive_size,
     layer_from_entries,
 )
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.images.build_image import build_image
 
 pytestmark = pytest.mark.docker

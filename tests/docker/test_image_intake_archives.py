@@ -25,7 +25,7 @@ from orchestrator.core.images.image_archive import (
     oci_layout_chunks,
     tar_chunks,
 )
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.images.bring_in_image import bring_in
 from orchestrator.usecases.images.resolve_image import ImageSources, resolve_image
 

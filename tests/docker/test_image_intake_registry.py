@@ -14,7 +14,7 @@ from manifests.oci import OCI_MANIFEST
 from orchestrator.adapters.docker.archive_file import ArchiveFile
 from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.registry_http import HttpRegistry
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.images.bring_in_image import bring_in
 from orchestrator.usecases.images.remove_image import remove_image_with_proof
 from orchestrator.usecases.images.resolve_image import ImageSources, resolve_image

@@ -12,7 +12,7 @@ import pytest
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunVoided
 from orchestrator.adapters.docker.python_image import BuiltImage
-from orchestrator.ports.reporter import Step
+from orchestrator.support.reporter import Step
 from orchestrator.usecases.runs.run_evidence import has_evidence, load_record
 from tests.docker.certify_fixtures import EDITION, Organizer, piste
 
@@ -22,7 +22,7 @@ CHILD = """
 import os, signal, sys
 from pathlib import Path
 from orchestrator import wiring
-from orchestrator.ports.reporter import SilentReporter, Step
+from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.usecases.runs.certify import certify
 from orchestrator.usecases.runs.prepare_run import CertifyRequest
 

@@ -24,11 +24,11 @@ import pytest
 
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.adapters.docker.docker_engine import DockerEngine
-from orchestrator.adapters.system_clock import SystemClock
 from orchestrator.core.images.elf import Architecture, ProbeCall, pause_elf, syscall_probe_elf
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
 from orchestrator.ports.engine import EngineError, EngineUnavailable
-from orchestrator.ports.reporter import SilentReporter, Step
+from orchestrator.support.reporter import SilentReporter, Step
+from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.sandbox.sandbox_parts import ensure_image, list_leftovers
 from orchestrator.usecases.sandbox.sandbox_request import SandboxRequest
 from orchestrator.usecases.sandbox.sandbox_run import run_in_sandbox
@@ -215,7 +215,7 @@ def test_a_gigabyte_streams_into_memory_volumes_in_little_memory() -> None:
         """
         import hashlib, os, secrets, tarfile
         from orchestrator.adapters.docker.docker_engine import DockerEngine
-        from orchestrator.ports.reporter import SilentReporter
+        from orchestrator.support.reporter import SilentReporter
         from orchestrator.usecases.sandbox.sandbox_input import input_has_changed
         from orchestrator.usecases.sandbox.sandbox_parts import PartNames, remove_parts, start_holder
         from sandbox_profiles.profile import load_profile

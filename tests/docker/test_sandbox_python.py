@@ -16,8 +16,8 @@ from manifests.digests import sha256_hex
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.python_image import build_python_image, python_program
-from orchestrator.adapters.system_clock import SystemClock
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
+from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
 from orchestrator.usecases.sandbox.sandbox_request import SandboxRequest, SandboxResult
 from orchestrator.usecases.sandbox.sandbox_run import run_in_sandbox

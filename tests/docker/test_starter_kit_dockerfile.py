@@ -19,8 +19,8 @@ import pytest
 
 from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.python_image import PythonImage, build_python_image
-from orchestrator.adapters.files.new_folder import create_folder
 from orchestrator.core.images.image_archive import ImageSettings, TarEntry
+from orchestrator.support.files.new_folder import create_folder
 from orchestrator.usecases.entrants.new_kit import new_kit
 
 pytestmark = pytest.mark.docker

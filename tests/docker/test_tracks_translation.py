@@ -15,7 +15,7 @@ from orchestrator import wiring
 from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.python_image import BuiltImage
 from orchestrator.core.runs.replay_comparison import Agreement
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.runs.certify import CertifiedRun
 from orchestrator.usecases.runs.replay import replay
 from orchestrator.usecases.sandbox.run_host import RunHost

@@ -20,7 +20,7 @@ from manifests.oci import OCI_CONFIG, OCI_LAYER, OCI_MANIFEST
 from orchestrator import sample_wiring, wiring
 from orchestrator.adapters.docker.python_image import BuiltImage, build_python_image, python_program
 from orchestrator.core.images.image_archive import ImageSettings, TarEntry
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.train_baselines import PROGRAM_OF_TRACK, train_baseline
 from orchestrator.usecases.sandbox.run_host import RunHost
 from sandbox_profiles.profile import SandboxProfile

@@ -21,7 +21,7 @@ from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.runs.quota import QuotaState
 from orchestrator.ports.gpus import NoGpus
 from orchestrator.ports.registry import RegistryDocument
-from orchestrator.ports.reporter import SilentReporter, Step
+from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.usecases.images.resolve_image import ImageSources
 from orchestrator.usecases.runs.certify import CertifiedRun, certify
 from orchestrator.usecases.runs.list_runs import team_quota

@@ -19,7 +19,7 @@ from orchestrator.core.sandbox.collector import (
     collect_output,
     hash_tree,
 )
-from orchestrator.core.sandbox.tar_stream import TarError
+from orchestrator.support.tar.tar_stream import TarError
 
 RULES = OutputRules(total_bytes=5000, file_bytes=4000, files=3)
 POSES = OutputRules(total_bytes=5000, file_bytes=4000, files=3, allow_pose=True)

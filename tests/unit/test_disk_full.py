@@ -15,7 +15,7 @@ from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunVoided
 from orchestrator.adapters.docker.simulated_world import SimulatedEnd
 from orchestrator.ports.engine import EngineError
-from orchestrator.ports.reporter import Step
+from orchestrator.support.reporter import Step
 from tests.unit.simulated_certify import (
     Simulation,
     WatchingReporter,

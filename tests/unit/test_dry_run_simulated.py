@@ -27,13 +27,13 @@ from orchestrator.core.sandbox.gpu import GpuPolicy
 from orchestrator.ports.container_window import ContainerWindow, NetworkAttempts, SpaceUse
 from orchestrator.ports.engine import UsageSample
 from orchestrator.ports.gpus import NoGpus
-from orchestrator.ports.reporter import SilentReporter, Step
+from orchestrator.support.interruption import Interrupted
+from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.usecases.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
 from orchestrator.usecases.entrants.dry_run_input import DryRunInput, read_dry_run_input
 from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
 from orchestrator.usecases.images.resolve_image import ImageSources
-from orchestrator.usecases.sandbox.interruption import Interrupted
 from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
 from orchestrator.usecases.standings.score_files import InputFile

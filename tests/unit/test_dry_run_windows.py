@@ -23,7 +23,7 @@ from orchestrator.core.diagnosis.programs import FileKind, ImageFile, read_progr
 from orchestrator.core.diagnosis.quantities import size_text
 from orchestrator.core.images.elf import Architecture, pause_elf
 from orchestrator.core.images.tiny_image import tiny_image
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.images.image_look import look_into_image
 
 SNMP = """Ip: Forwarding DefaultTTL OutDiscards OutNoRoutes

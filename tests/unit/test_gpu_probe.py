@@ -14,7 +14,7 @@ from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.sandbox.advisories import runc_advisory
 from orchestrator.core.sandbox.container_options import EntrantSpec
 from orchestrator.core.sandbox.gpu import QUERY_COMMAND, GpuKind, GpuRequest
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.sandbox.gpu_probe import (
     GpuUnavailable,
     gpu_probe_options,

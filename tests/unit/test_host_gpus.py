@@ -11,7 +11,7 @@ from orchestrator.adapters.docker.simulated_world import SimulatedClock
 from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.sandbox.gpu_probe import GpuUnavailable
 from orchestrator.usecases.sandbox.host_gpus import HostGpus
 

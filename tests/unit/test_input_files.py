@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from manifests.errors import MalformedDocument
-from orchestrator.adapters.files.input_files import list_input_folder, read_input_file
+from orchestrator.support.files.input_files import list_input_folder, read_input_file
 
 
 def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:

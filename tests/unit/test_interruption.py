@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from orchestrator.usecases.sandbox.interruption import (
+from orchestrator.support.interruption import (
     Interrupted,
     raise_if_interrupted,
     termination_as_error,

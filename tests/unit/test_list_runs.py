@@ -22,7 +22,7 @@ from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.outcomes import Outcome
 from manifests.statements import RunVoided
 from orchestrator import wiring
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.runs.list_runs import (
     LONGEST_REASON,
     list_runs,

@@ -30,8 +30,8 @@ from orchestrator.core.editions.clip_archives import (
     stream_input,
 )
 from orchestrator.core.verification.catalogue import Check
-from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import IdentityMissing, Purpose, SealedFileChanged
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.open_clips import ExamInput, open_sealed_clips, read_open_clips
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition

@@ -22,7 +22,7 @@ from orchestrator import wiring
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock
 from orchestrator.ports.engine import ContainerEngine, VolumeSpec
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.usecases.runs.list_runs import list_runs
 from orchestrator.usecases.runs.recover_runs import RunIntent, remember_run

@@ -21,10 +21,10 @@ from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
 from orchestrator.ports.engine import EngineUnavailable, UsageSample
-from orchestrator.ports.reporter import SilentReporter, Step
 from orchestrator.ports.sealing import SealedFileChanged
+from orchestrator.support.interruption import Interrupted
+from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
-from orchestrator.usecases.sandbox.interruption import Interrupted
 from orchestrator.usecases.sandbox.sandbox_entrant import ConfigurationDiffers
 from orchestrator.usecases.sandbox.sandbox_parts import (
     architecture_of,

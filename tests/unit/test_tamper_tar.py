@@ -19,9 +19,9 @@ from manifests.errors import MalformedDocument
 from orchestrator.adapters.files.evidence_folder import EvidenceFolder
 from orchestrator.adapters.files.evidence_source import open_evidence
 from orchestrator.adapters.files.evidence_tar import EvidenceTar
-from orchestrator.core.bundles.deterministic_tar import tar_chunks, tar_header
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
+from orchestrator.support.tar.deterministic_tar import tar_chunks, tar_header
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from manifests.errors import MalformedDocument
 from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.keys.age_files import AgeKeyring, generate_identity
 from orchestrator.core.editions.recipients import any_of, both_of
-from orchestrator.ports.reporter import SilentReporter
 from orchestrator.ports.sealing import IdentityMissing, Purpose
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.open_clips import open_sealed_clips
 from orchestrator.usecases.editions.open_labels import find_commitment, open_salted_labels
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition

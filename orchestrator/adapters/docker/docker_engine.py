@@ -19,7 +19,7 @@ from orchestrator.ports.engine import (
     UsageSample,
     VolumeSpec,
 )
-from orchestrator.ports.reporter import Reporter
+from orchestrator.support.reporter import Reporter
 
 _DESCRIPTION_S: Final = 5.0
 """How long a description is believed: a run asks a dozen times, at 15 ms each."""

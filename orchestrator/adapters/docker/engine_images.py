@@ -10,7 +10,7 @@ from docker.auth import get_config_header, resolve_repository_name
 
 from orchestrator.adapters.docker.engine_session import EngineSession, explained
 from orchestrator.ports.engine import EngineError, PullFailed
-from orchestrator.ports.reporter import Reporter, Step
+from orchestrator.support.reporter import Reporter, Step
 
 _IMAGE_ID: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _LOADED: Final = re.compile(r"Loaded image ID: (sha256:[0-9a-f]{64})")

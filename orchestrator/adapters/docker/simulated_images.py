@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.adapters.docker import simulated_archives as archives
 from orchestrator.ports.engine import EngineError, EngineUnavailable, PullFailed
-from orchestrator.ports.reporter import Reporter, Step
+from orchestrator.support.reporter import Reporter, Step
 
 
 def refusal(message: str, status: int) -> EngineError:

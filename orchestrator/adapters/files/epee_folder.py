@@ -9,7 +9,7 @@ from pathlib import Path
 
 from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
-from orchestrator.adapters.files.durable_files import disk_faults
+from orchestrator.support.files.durable_files import disk_faults
 
 MAX_FILE_BYTES = 2 << 30
 """Far beyond any clip: a larger file is a mistake, and would be read into memory whole."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
-from orchestrator.core.bundles.deterministic_tar import name_fault
+from orchestrator.support.tar.deterministic_tar import name_fault
 
 _CHUNK_BYTES = 1 << 20
 _MAX_FAULTS = 1000

@@ -1,6 +1,6 @@
 """An exported tar as evidence: indexed by its headers, never unpacked.
 
-Only the canonical form passes (see `orchestrator.core.bundles.deterministic_tar`), so a link, a
+Only the canonical form passes (see `orchestrator.support.tar.deterministic_tar`), so a link, a
 device, a doubled name or a single odd byte in header or padding ends the reading. Memory holds one
 name per file; a size that the file does not have is found before a byte of it is read.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from manifests.errors import MalformedDocument
-from orchestrator.core.bundles.deterministic_tar import (
+from orchestrator.support.tar.deterministic_tar import (
     BLOCK_BYTES,
     END,
     MAGIC,

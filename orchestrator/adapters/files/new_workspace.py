@@ -15,13 +15,13 @@ from pathlib import Path
 
 from manifests.errors import RefusedByPolicy
 from manifests.text import escape_untrusted
-from orchestrator.adapters.files.durable_files import (
+from orchestrator.adapters.files.workspace_files import FOLDERS, KEYS, MARKER, MARKER_BYTES
+from orchestrator.support.files.durable_files import (
     create_durably,
     disk_faults,
     make_folders,
     sync_folder,
 )
-from orchestrator.adapters.files.workspace_files import FOLDERS, KEYS, MARKER, MARKER_BYTES
 
 STAGING = ".piste-init"
 

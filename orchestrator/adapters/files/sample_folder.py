@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orchestrator.adapters.files.durable_files import disk_faults, write_new
+from orchestrator.support.files.durable_files import disk_faults, write_new
 
 
 class SampleFolder:

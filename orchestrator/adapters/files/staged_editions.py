@@ -7,7 +7,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from orchestrator.adapters.files.durable_files import (
+from orchestrator.support.files.durable_files import (
     disk_faults,
     open_existing,
     read_existing,

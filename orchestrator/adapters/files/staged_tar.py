@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.adapters.files.durable_files import TEMPORARY_PREFIX, disk_faults, sync_folder
 from orchestrator.adapters.files.evidence_tar import EvidenceTar
+from orchestrator.support.files.durable_files import TEMPORARY_PREFIX, disk_faults, sync_folder
 
 
 class StagedTarFile:

@@ -9,7 +9,9 @@ from pathlib import Path, PurePosixPath
 
 from manifests.encoding import Json, parse_json_object, readable_json
 from manifests.errors import PlatformFault, RefusedByPolicy
-from orchestrator.adapters.files.durable_files import (
+from orchestrator.adapters.files.staged_editions import STAGING_PREFIX, StagedFolder
+from orchestrator.ports.store import FileAbsent, NotAWorkspace
+from orchestrator.support.files.durable_files import (
     TEMPORARY_PREFIX,
     create_durably,
     disk_faults,
@@ -18,9 +20,7 @@ from orchestrator.adapters.files.durable_files import (
     replace_durably,
     sync_folder,
 )
-from orchestrator.adapters.files.staged_editions import STAGING_PREFIX, StagedFolder
-from orchestrator.adapters.files.workspace_locks import is_locked, try_lock
-from orchestrator.ports.store import FileAbsent, NotAWorkspace
+from orchestrator.support.files.locks import is_locked, try_lock
 
 MARKER = "piste.json"
 MARKER_BYTES = readable_json({"workspace": "piste/1"})

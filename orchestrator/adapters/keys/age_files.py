@@ -13,7 +13,6 @@ from pyrage import passphrase, x25519
 from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument, PlatformFault
 from manifests.text import escape_untrusted
-from orchestrator.adapters.files.durable_files import disk_faults, read_existing
 from orchestrator.adapters.keys.secret_files import read_secret
 from orchestrator.core.editions.recipients import SealingPlan, SealRecipients, parse_recipients
 from orchestrator.ports.sealing import (
@@ -22,6 +21,7 @@ from orchestrator.ports.sealing import (
     SealedFileChanged,
     WrongIdentity,
 )
+from orchestrator.support.files.durable_files import disk_faults, read_existing
 
 IDENTITY_SUFFIX = ".agekey"
 RECIPIENTS = "recipients.json"

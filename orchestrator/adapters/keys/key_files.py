@@ -8,8 +8,6 @@ from pathlib import Path
 
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import KeyRole, PublicKey
-from orchestrator.adapters.files.durable_files import disk_faults, sync_folder
-from orchestrator.adapters.files.workspace_locks import try_lock
 from orchestrator.adapters.keys.passphrases import Passphrases
 from orchestrator.adapters.keys.signing_keys import (
     ROLES,
@@ -21,6 +19,8 @@ from orchestrator.adapters.keys.signing_keys import (
     promote_next_key,
 )
 from orchestrator.ports.signing import SigningKeys
+from orchestrator.support.files.durable_files import disk_faults, sync_folder
+from orchestrator.support.files.locks import try_lock
 
 
 class KeyFolder:

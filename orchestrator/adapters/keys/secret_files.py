@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from manifests.errors import PlatformFault
-from orchestrator.adapters.files.durable_files import disk_faults, open_existing
+from orchestrator.support.files.durable_files import disk_faults, open_existing
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 

@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.text import Text
 
 from manifests.errors import PisteError
-from orchestrator.ports.reporter import Reporter, SilentReporter, Step
+from orchestrator.support.reporter import Reporter, SilentReporter, Step
 
 
 class AmountColumn(ProgressColumn):

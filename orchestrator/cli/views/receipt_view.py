@@ -15,7 +15,7 @@ _MOST_BYTES = 64 * 2**20
 
 def receipt_bytes(path: Path) -> bytes | None:
     """Return the bytes of a receipt, or None where `path` is something else."""
-    from orchestrator.adapters.files.input_files import read_input_file
+    from orchestrator.support.files.input_files import read_input_file
 
     if not path.is_file():
         return None

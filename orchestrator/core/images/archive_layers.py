@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
-from orchestrator.core.sandbox.tar_stream import TarError, TarKind, TarStream, drain
+from orchestrator.support.tar.tar_stream import TarError, TarKind, TarStream, drain
 
 _GZIP = b"\x1f\x8b"
 _NOT_TAKEN = {

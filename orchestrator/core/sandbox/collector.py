@@ -10,7 +10,7 @@ from typing import Final
 
 from manifests.outcomes import Diagnostic
 from manifests.text import escape_untrusted
-from orchestrator.core.sandbox.tar_stream import TarError, TarKind, TarMember, TarStream
+from orchestrator.support.tar.tar_stream import TarError, TarKind, TarMember, TarStream
 
 _NAME: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _POSE_NAME: Final = re.compile(rb"pose/[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.npy")

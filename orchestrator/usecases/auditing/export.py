@@ -28,7 +28,6 @@ from orchestrator.core.bundles.bundle import (
     entries_file,
     top_folder,
 )
-from orchestrator.core.bundles.deterministic_tar import tar_chunks
 from orchestrator.core.log.checkpoint import parse_checkpoint
 from orchestrator.core.log.entries import StoredLeaf
 from orchestrator.core.log.keyset import Keyset
@@ -50,6 +49,7 @@ from orchestrator.core.verification.seal import PUBLIC_FILES
 from orchestrator.core.verification.tiles import log_tiles
 from orchestrator.ports.evidence_tree import StagedTar
 from orchestrator.ports.store import WorkspaceStore
+from orchestrator.support.tar.deterministic_tar import tar_chunks
 from orchestrator.usecases.auditing.verify import (
     LogSource,
     VerifyRequest,

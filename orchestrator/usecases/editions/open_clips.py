@@ -14,9 +14,9 @@ from manifests.sums import parse_sums
 from manifests.vocabulary import parse_vocabulary, render_vocabulary
 from orchestrator.core.editions.clip_archives import InputFile, input_bytes, unpack_clip
 from orchestrator.ports.clip_source import ClipFolder
-from orchestrator.ports.reporter import Reporter, Step
 from orchestrator.ports.sealing import SealedFileChanged, Unsealer
 from orchestrator.ports.store import WorkspaceStore
+from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.clip_files import read_clip
 from orchestrator.usecases.editions.sealed_editions import SealedEdition
 from orchestrator.usecases.editions.settle_editions import CLIP_SUMS_FILE

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from manifests.digests import sha256_hex
 from manifests.errors import RefusedByPolicy
 from manifests.statements import EditionRevealed, Statement
-from orchestrator.ports.clock import Clock
 from orchestrator.ports.ledger import Entry, Ledger
-from orchestrator.ports.reporter import Reporter, SilentReporter, Step
 from orchestrator.ports.sealing import Keyring, Purpose
 from orchestrator.ports.store import WorkspaceStore
+from orchestrator.support.clock import Clock
+from orchestrator.support.reporter import Reporter, SilentReporter, Step
 from orchestrator.usecases.editions.open_clips import open_clip_sums
 from orchestrator.usecases.editions.open_labels import label_commitments, open_salted_labels
 from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition

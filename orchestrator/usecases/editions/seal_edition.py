@@ -29,11 +29,11 @@ from orchestrator.core.editions.recipients import SealRecipients
 from orchestrator.core.editions.seal_documents import SealDocument, encode_seal
 from orchestrator.core.log.keyset import ROLES
 from orchestrator.ports.clip_source import ClipFolder, EditionSource
-from orchestrator.ports.clock import Clock
 from orchestrator.ports.ledger import Entry, Ledger
-from orchestrator.ports.reporter import Reporter, Step
 from orchestrator.ports.sealing import BulkSealer, Sealer
 from orchestrator.ports.store import StagedEdition, WorkspaceStore
+from orchestrator.support.clock import Clock
+from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.clip_files import read_clip
 from orchestrator.usecases.editions.edition_draft import EditionDraft, LoadProfile, read_draft
 from orchestrator.usecases.editions.sealed_labels import (

@@ -22,8 +22,8 @@ from orchestrator.core.images.image_config import declares_volume, neutralise
 from orchestrator.core.sandbox.container_options import INPUT, EntrantSpec
 from orchestrator.ports.clip_source import ClipFolder
 from orchestrator.ports.engine import ContainerEngine, StartRefused
+from orchestrator.support.interruption import termination_ignored
 from orchestrator.usecases.editions.open_clips import ExamInput, read_open_clips
-from orchestrator.usecases.sandbox.interruption import termination_ignored
 from orchestrator.usecases.sandbox.sandbox_parts import PartNames, remove_parts, start_holder
 from sandbox_profiles.profile import SandboxProfile
 

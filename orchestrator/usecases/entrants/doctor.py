@@ -15,11 +15,11 @@ from manifests.text import escape_untrusted
 from orchestrator.core.sandbox.gpu import GpuRequest
 from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
 from orchestrator.core.sandbox.platforms import engine_platform
-from orchestrator.ports.clock import Clock
 from orchestrator.ports.engine import ContainerEngine, EngineDescription, EngineUnavailable
 from orchestrator.ports.gpus import GpuInventory
 from orchestrator.ports.host import Host
 from orchestrator.ports.store import WorkspaceStore
+from orchestrator.support.clock import Clock
 from orchestrator.usecases.entrants.doctor_engine import engine_findings
 from orchestrator.usecases.entrants.doctor_host import (
     ClockReadings,

@@ -19,10 +19,11 @@ from orchestrator.core.diagnosis.observations import Observation
 from orchestrator.core.diagnosis.ranking import diagnose
 from orchestrator.core.images.image_config import neutralise
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest, gpu_lost
-from orchestrator.ports.clock import Clock
 from orchestrator.ports.container_window import WindowOpener
 from orchestrator.ports.engine import ContainerEngine
-from orchestrator.ports.reporter import Step
+from orchestrator.support.clock import Clock
+from orchestrator.support.interruption import termination_as_error
+from orchestrator.support.reporter import Step
 from orchestrator.usecases.entrants.dry_run_diagnosis import CloserLook, look_closer, observation_of
 from orchestrator.usecases.entrants.dry_run_input import DryRunInput
 from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
@@ -33,7 +34,6 @@ from orchestrator.usecases.images.resolve_image import resolve_image
 from orchestrator.usecases.runs.prepare_run import PreparedImage, image_config
 from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
 from orchestrator.usecases.sandbox.host_gpus import choose_host_gpus
-from orchestrator.usecases.sandbox.interruption import termination_as_error
 from orchestrator.usecases.sandbox.run_host import RunHost, environment_document
 from orchestrator.usecases.sandbox.run_stage import Stage, StageResult, run_stage
 from orchestrator.usecases.sandbox.sandbox_request import StartFacts

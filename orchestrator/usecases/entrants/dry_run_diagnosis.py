@@ -13,7 +13,7 @@ from orchestrator.core.diagnosis.log_reading import LogReading
 from orchestrator.core.diagnosis.observations import Observation, Writes
 from orchestrator.core.diagnosis.writing import refused_paths
 from orchestrator.ports.engine import ContainerEngine
-from orchestrator.ports.reporter import Reporter
+from orchestrator.support.reporter import Reporter
 from orchestrator.usecases.entrants.diagnose_run import (
     DiagnosingPass,
     OpenClips,

@@ -12,7 +12,7 @@ from orchestrator.ports.container_window import (
     WindowOpener,
 )
 from orchestrator.ports.engine import ContainerEngine, UsageSample
-from orchestrator.ports.reporter import Reporter
+from orchestrator.support.reporter import Reporter
 from sandbox_profiles.profile import Boundary, boundary_of
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from manifests.images import ImageIdentity
 from orchestrator.ports.engine import ContainerEngine
-from orchestrator.ports.reporter import Reporter, Step
+from orchestrator.support.interruption import termination_ignored
+from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.images.bring_in_image import bring_in
 from orchestrator.usecases.images.remove_image import remove_unless_used
 from orchestrator.usecases.images.resolve_image import ResolvedImage
-from orchestrator.usecases.sandbox.interruption import termination_ignored
 from orchestrator.usecases.sandbox.run_host import RunHost
 
 

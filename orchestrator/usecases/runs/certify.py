@@ -23,7 +23,12 @@ from orchestrator.core.runs.evidence import EFFECTIVE
 from orchestrator.core.runs.quota import QuotaState, decide_reservation
 from orchestrator.ports.engine import EngineUnavailable
 from orchestrator.ports.ledger import Entry
-from orchestrator.ports.reporter import Reporter, Step
+from orchestrator.support.interruption import (
+    Interrupted,
+    termination_as_error,
+    termination_ignored,
+)
+from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.images.bring_in_image import bring_in
 from orchestrator.usecases.runs.execute_run import ExecutedRun, ReservedRun, execute_run
 from orchestrator.usecases.runs.finish_run import (
@@ -47,11 +52,6 @@ from orchestrator.usecases.runs.recover_runs import (
     settle_run,
 )
 from orchestrator.usecases.runs.run_evidence import run_folder
-from orchestrator.usecases.sandbox.interruption import (
-    Interrupted,
-    termination_as_error,
-    termination_ignored,
-)
 from orchestrator.usecases.sandbox.run_host import RunHost, environment_document
 from orchestrator.usecases.sandbox.sandbox_parts import remove_leftovers
 from orchestrator.usecases.sandbox.sandbox_request import StartFacts

@@ -16,8 +16,8 @@ from orchestrator.core.editions.clip_archives import InputFile, annotation_name,
 from orchestrator.core.runs.consumer_segments import consumer_annotation
 from orchestrator.core.runs.verdict import Verdict
 from orchestrator.core.sandbox.gpu import GpuFacts, gpu_lost
-from orchestrator.ports.clock import Clock
-from orchestrator.ports.reporter import Reporter
+from orchestrator.support.clock import Clock
+from orchestrator.support.reporter import Reporter
 from orchestrator.usecases.editions.open_clips import EXAM_FILE, ExamInput
 from orchestrator.usecases.runs.prepare_run import PreparedImage, PreparedRun
 from orchestrator.usecases.sandbox.run_host import RunHost

@@ -11,8 +11,8 @@ from manifests.statements import ImageRemoved, RunFinished, RunVoided
 from orchestrator.core.editions.recipients import SealingPlan
 from orchestrator.core.runs.evidence import EFFECTIVE, LOG, PREDICTIONS, sealed_pose
 from orchestrator.ports.engine import ContainerEngine
-from orchestrator.ports.reporter import Reporter, Step
 from orchestrator.ports.sealing import Purpose
+from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.images.remove_image import remove_image_with_proof
 from orchestrator.usecases.runs.execute_run import ExecutedRun
 from orchestrator.usecases.runs.run_evidence import load_record, run_folder, write_evidence

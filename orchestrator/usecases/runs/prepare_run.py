@@ -17,8 +17,8 @@ from orchestrator.core.runs.run_states import fold_runs
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest
 from orchestrator.core.standings.scoring import edition_parameters
 from orchestrator.ports.engine import EngineDescription
-from orchestrator.ports.reporter import Reporter, Step
 from orchestrator.ports.sealing import Purpose
+from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.open_clips import ExamInput, open_sealed_clips
 from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
 from orchestrator.usecases.editions.settle_editions import PROFILE_FILE

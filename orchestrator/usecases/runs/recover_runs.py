@@ -17,7 +17,7 @@ from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import ImageRemoved, RunReserved, Statement
 from orchestrator.core.runs.run_states import Run, RunState, fold_runs
 from orchestrator.ports.engine import ContainerEngine, EngineUnavailable
-from orchestrator.ports.reporter import Reporter
+from orchestrator.support.reporter import Reporter
 from orchestrator.usecases.images.remove_image import remove_unless_used
 from orchestrator.usecases.images.resolve_image import ResolvedImage
 from orchestrator.usecases.runs.finish_run import remove_image, score_and_sign, void_run

@@ -22,8 +22,8 @@ from orchestrator.core.runs.replay_comparison import (
 )
 from orchestrator.core.runs.verdict import Verdict
 from orchestrator.core.standings.scoring import ScoringTask, score
-from orchestrator.ports.reporter import Reporter, Step
 from orchestrator.ports.sealing import Purpose
+from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.usecases.images.bring_in_image import bring_in
 from orchestrator.usecases.images.remove_image import remove_unless_used

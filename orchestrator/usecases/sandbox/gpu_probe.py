@@ -18,7 +18,7 @@ from orchestrator.core.sandbox.gpu import (
     parse_nvidia_smi,
 )
 from orchestrator.ports.engine import ContainerEngine, StartRefused
-from orchestrator.usecases.sandbox.interruption import termination_ignored
+from orchestrator.support.interruption import termination_ignored
 
 _PART: Final = "gpu"
 _TIMEOUT_S: Final = 60.0

@@ -14,7 +14,7 @@ from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_opt
 from orchestrator.core.sandbox.effective import differences
 from orchestrator.core.sandbox.sandbox_probe import OPEN_FOLDER, Check
 from orchestrator.ports.engine import ContainerEngine, EngineError, VolumeSpec
-from orchestrator.usecases.sandbox.interruption import termination_as_error, termination_ignored
+from orchestrator.support.interruption import termination_as_error, termination_ignored
 from orchestrator.usecases.sandbox.sandbox_parts import (
     PartNames,
     architecture_of,

@@ -15,9 +15,9 @@ from manifests.predictions.lines import ClipExpectation
 from orchestrator.core.editions.clip_archives import stream_input
 from orchestrator.core.runs.verdict import Verdict, judge_output
 from orchestrator.core.sandbox.gpu import GpuRequest
-from orchestrator.ports.clock import Clock
 from orchestrator.ports.engine import ContainerEngine
-from orchestrator.ports.reporter import Reporter, Step
+from orchestrator.support.clock import Clock
+from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.open_clips import ExamInput
 from orchestrator.usecases.sandbox.sandbox_request import (
     RunObserver,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from orchestrator.core.sandbox.collector import hash_tree
 from orchestrator.core.sandbox.container_options import INPUT
-from orchestrator.core.sandbox.tar_stream import TarError
 from orchestrator.ports.engine import ContainerEngine
+from orchestrator.support.tar.tar_stream import TarError
 
 
 def input_has_changed(engine: ContainerEngine, holder: str, sums: Mapping[str, str]) -> bool:

@@ -16,7 +16,7 @@ from orchestrator.core.images.elf import Architecture, pause_elf
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
 from orchestrator.core.sandbox.container_options import HolderSpec, holder_options
 from orchestrator.ports.engine import ContainerEngine, StartRefused, VolumeSpec
-from orchestrator.ports.reporter import SilentReporter
+from orchestrator.support.reporter import SilentReporter
 from sandbox_profiles.profile import SandboxProfile
 
 _PREFIX: Final = "piste-"

@@ -15,18 +15,18 @@ from orchestrator.core.sandbox.collector import (
 )
 from orchestrator.core.sandbox.container_options import INPUT, OUTPUT
 from orchestrator.core.sandbox.outcome import judge, start_failure
-from orchestrator.ports.clock import Clock
 from orchestrator.ports.engine import (
     ContainerEngine,
     EngineUnavailable,
     StartRefused,
 )
-from orchestrator.ports.reporter import Reporter, Step
-from orchestrator.usecases.sandbox.interruption import (
+from orchestrator.support.clock import Clock
+from orchestrator.support.interruption import (
     raise_if_interrupted,
     termination_as_error,
     termination_ignored,
 )
+from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.sandbox.read_ahead import read_ahead
 from orchestrator.usecases.sandbox.sandbox_entrant import (
     CreatedEntrant,

@@ -11,8 +11,8 @@ from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.names import TeamName
 from manifests.statements import Statement, TeamRegistered
 from manifests.text import escape_untrusted
-from orchestrator.ports.clock import Clock
 from orchestrator.ports.ledger import Entry, Ledger
+from orchestrator.support.clock import Clock
 
 DataTrack = Literal["open-data", "private-data"]
 _NAME: TypeAdapter[str] = TypeAdapter(TeamName)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from manifests.statements import PublicKey, WorkspaceCreated
 from orchestrator.core.editions.recipients import SealRecipients, any_of, encode_recipients
-from orchestrator.ports.clock import Clock
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
 from orchestrator.ports.store import StagedWorkspace
+from orchestrator.support.clock import Clock
 
 RECIPIENTS_FILE = "keys/recipients.json"
 

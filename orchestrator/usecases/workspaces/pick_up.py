@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from manifests.errors import PisteError
 from orchestrator.ports.engine import ContainerEngine
-from orchestrator.ports.reporter import Reporter
+from orchestrator.support.reporter import Reporter
 from orchestrator.usecases.editions.settle_editions import settle_abandoned
 from orchestrator.usecases.runs.recover_runs import abandoned_runs, recover_runs
 from orchestrator.usecases.standings.settle_submissions import settle_submissions

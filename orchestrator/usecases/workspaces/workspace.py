@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orchestrator.ports.clock import Clock
 from orchestrator.ports.ledger import Ledger
 from orchestrator.ports.sealing import Keyring, Sealer
 from orchestrator.ports.signing import SigningKeys
 from orchestrator.ports.store import WorkspaceStore
+from orchestrator.support.clock import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.adapters.files.durable_files import (
+from orchestrator.support.files.durable_files import (
     TEMPORARY_PREFIX,
     disk_faults,
     sync_folder,

@@ -1,0 +1,1 @@
+"""What every room uses: clock, reporter, durable files, tar, interruption."""

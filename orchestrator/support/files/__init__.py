@@ -1,0 +1,1 @@
+"""Files on a local disk: whole or absent, locked, read with a bound."""

@@ -1,0 +1,1 @@
+"""Tar archives, built and read as plain bytes."""
