@@ -12,7 +12,6 @@ from pathlib import Path
 from manifests.digests import oci_digest
 from manifests.statements import WorkspaceCreated
 from orchestrator.adapters.docker.archive_file import ArchiveFile
-from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.nvidia_smi import list_gpu_uuids
 from orchestrator.adapters.docker.probe_image import gpu_probe_image
 from orchestrator.adapters.docker.registry_http import HttpRegistry
@@ -33,10 +32,11 @@ from orchestrator.core.editions.recipients import SealRecipients
 from orchestrator.core.editions.seal_documents import SealDocument
 from orchestrator.core.editions.sealed_profile import seal_profile
 from orchestrator.core.images.image_archive import docker_archive_chunks
-from orchestrator.core.sandbox.platforms import engine_platform
+from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.engine.ports import ContainerEngine
+from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.key_wiring import KEYS_FOLDER, LEDGER_FILE, open_keys
 from orchestrator.ports.clip_source import EditionSource
-from orchestrator.ports.engine import ContainerEngine
 from orchestrator.ports.sealing import Purpose
 from orchestrator.ports.signing import SigningKeys
 from orchestrator.ports.store import NotAWorkspace

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.core.images.elf import Architecture, ProbeCall, syscall_probe_elf
@@ -27,7 +26,8 @@ from orchestrator.core.sandbox.container_options import (
     holder_options,
 )
 from orchestrator.core.sandbox.effective import differences
-from orchestrator.ports.engine import (
+from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.engine.ports import (
     ChangeKind,
     ContainerEngine,
     EngineError,

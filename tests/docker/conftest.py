@@ -18,7 +18,6 @@ import requests
 from manifests.digests import oci_digest
 from manifests.encoding import canonical_json
 from manifests.oci import OCI_CONFIG, OCI_INDEX, OCI_LAYER, OCI_MANIFEST
-from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.python_image import (
     BuiltImage,
     PythonImage,
@@ -34,7 +33,8 @@ from orchestrator.core.images.image_archive import (
     layer_from_entries,
 )
 from orchestrator.core.images.tiny_image import tiny_image
-from orchestrator.ports.engine import EngineUnavailable
+from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
 from tests.docker.certify_fixtures import (

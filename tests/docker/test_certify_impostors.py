@@ -12,10 +12,10 @@ import docker
 import pytest
 
 from manifests.outcomes import Outcome
-from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.core.images.elf import pause_elf
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
 from orchestrator.core.sandbox.container_options import RUN_LABEL
+from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.sandbox.sandbox_parts import architecture_of, holder_image
 from tests.docker.certify_fixtures import Organizer, piste

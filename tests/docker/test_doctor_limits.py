@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.core.sandbox import limit_probe
 from orchestrator.core.sandbox.limit_probe import limit_checks, small_limits
-from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.core.sandbox.runtimes import GVISOR_REGISTRATION
+from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.usecases.entrants.doctor_sandbox import (
     mounts_without_swap,
     probe_limits,

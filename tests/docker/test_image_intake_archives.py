@@ -16,7 +16,6 @@ import pytest
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.images import ImageIdentity, Transport
 from orchestrator.adapters.docker.archive_file import ArchiveFile
-from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.python_image import build_python_image, python_program
 from orchestrator.adapters.docker.registry_http import HttpRegistry
 from orchestrator.core.images.image_archive import (
@@ -25,6 +24,7 @@ from orchestrator.core.images.image_archive import (
     oci_layout_chunks,
     tar_chunks,
 )
+from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.images.bring_in_image import bring_in
 from orchestrator.usecases.images.resolve_image import ImageSources, resolve_image

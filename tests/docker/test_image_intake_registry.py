@@ -12,8 +12,8 @@ from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.images import Transport
 from manifests.oci import OCI_MANIFEST
 from orchestrator.adapters.docker.archive_file import ArchiveFile
-from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.adapters.docker.registry_http import HttpRegistry
+from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.images.bring_in_image import bring_in
 from orchestrator.usecases.images.remove_image import remove_image_with_proof

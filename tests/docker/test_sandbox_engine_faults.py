@@ -23,10 +23,10 @@ from typing import Any
 import pytest
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.docker.docker_engine import DockerEngine
 from orchestrator.core.images.elf import Architecture, ProbeCall, pause_elf, syscall_probe_elf
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
-from orchestrator.ports.engine import EngineError, EngineUnavailable
+from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.engine.ports import EngineError, EngineUnavailable
 from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.sandbox.sandbox_parts import ensure_image, list_leftovers
@@ -78,8 +78,8 @@ def test_a_socket_that_nobody_serves_is_no_engine(tmp_path: Path) -> None:
 def test_no_permission_on_the_socket_is_told_with_the_remedy() -> None:
     program = """
         import os, sys
-        from orchestrator.adapters.docker.docker_engine import DockerEngine
-        from orchestrator.ports.engine import EngineUnavailable
+        from orchestrator.engine.docker.docker_engine import DockerEngine
+        from orchestrator.engine.ports import EngineUnavailable
         import docker, requests, urllib3.exceptions
         DockerEngine({"DOCKER_HOST": "unix:///nowhere"})
         os.setgroups([]); os.setgid(65534); os.setuid(65534)
@@ -214,7 +214,7 @@ def test_a_gigabyte_streams_into_memory_volumes_in_little_memory() -> None:
     code = textwrap.dedent(
         """
         import hashlib, os, secrets, tarfile
-        from orchestrator.adapters.docker.docker_engine import DockerEngine
+        from orchestrator.engine.docker.docker_engine import DockerEngine
         from orchestrator.support.reporter import SilentReporter
         from orchestrator.usecases.sandbox.sandbox_input import input_has_changed
         from orchestrator.usecases.sandbox.sandbox_parts import PartNames, remove_parts, start_holder

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.docker.docker_engine import DockerEngine
+from orchestrator.engine.docker.docker_engine import DockerEngine
 
 pytestmark = pytest.mark.docker
 

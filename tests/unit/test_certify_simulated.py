@@ -17,7 +17,7 @@ from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunFinished, RunReserved, RunStarted, RunVoided
 from orchestrator.adapters.docker.simulated_world import SimulatedEnd, sleeps_for_ever
-from orchestrator.ports.engine import EngineUnavailable
+from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.support.interruption import Interrupted
 from orchestrator.support.reporter import Step
 from orchestrator.usecases.runs.list_runs import list_runs, run_row, show_run, void_by_organizer

@@ -14,7 +14,7 @@ from manifests.errors import DiskFull, PlatformFault
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunVoided
 from orchestrator.adapters.docker.simulated_world import SimulatedEnd
-from orchestrator.ports.engine import EngineError
+from orchestrator.engine.ports import EngineError
 from orchestrator.support.reporter import Step
 from tests.unit.simulated_certify import (
     Simulation,

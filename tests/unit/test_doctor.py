@@ -20,7 +20,7 @@ from orchestrator.adapters.linux_host import LinuxHost
 from orchestrator.cli.views.doctor_view import doctor_document, doctor_view
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuRequest, parse_nvidia_smi
 from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic
-from orchestrator.ports.engine import ContainerEngine, VolumeSpec
+from orchestrator.engine.ports import ContainerEngine, VolumeSpec
 from orchestrator.ports.gpus import NoGpus
 from orchestrator.ports.host import HostFacts
 from orchestrator.usecases.entrants import doctor_sandbox

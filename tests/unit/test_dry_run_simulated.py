@@ -24,8 +24,8 @@ from orchestrator.core.diagnosis.findings import Cause
 from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
 from orchestrator.core.sandbox.gpu import GpuPolicy
+from orchestrator.engine.ports import UsageSample
 from orchestrator.ports.container_window import ContainerWindow, NetworkAttempts, SpaceUse
-from orchestrator.ports.engine import UsageSample
 from orchestrator.ports.gpus import NoGpus
 from orchestrator.support.interruption import Interrupted
 from orchestrator.support.reporter import SilentReporter, Step

@@ -21,7 +21,7 @@ from manifests.statements import RunReserved
 from orchestrator import wiring
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock
-from orchestrator.ports.engine import ContainerEngine, VolumeSpec
+from orchestrator.engine.ports import ContainerEngine, VolumeSpec
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.usecases.runs.list_runs import list_runs

@@ -20,7 +20,7 @@ from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock
 from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
-from orchestrator.ports.engine import EngineUnavailable, UsageSample
+from orchestrator.engine.ports import EngineUnavailable, UsageSample
 from orchestrator.ports.sealing import SealedFileChanged
 from orchestrator.support.interruption import Interrupted
 from orchestrator.support.reporter import SilentReporter, Step

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.sandbox.versions import is_older, version_numbers
+from orchestrator.engine.rules.versions import is_older, version_numbers
 
 NUMBERS = st.lists(st.integers(0, 99), min_size=1, max_size=4)
 

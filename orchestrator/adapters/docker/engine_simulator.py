@@ -21,7 +21,7 @@ from orchestrator.adapters.docker.simulated_world import (
     simulated_description,
     sleeps_for_ever,
 )
-from orchestrator.ports.engine import (
+from orchestrator.engine.ports import (
     Change,
     ChangeKind,
     EngineDescription,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from orchestrator.adapters.docker import simulated_archives as archives
-from orchestrator.ports.engine import EngineError, EngineUnavailable, PullFailed
+from orchestrator.engine.ports import EngineError, EngineUnavailable, PullFailed
 from orchestrator.support.reporter import Reporter, Step
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from orchestrator.ports.engine import EngineDescription
+from orchestrator.engine.ports import EngineDescription
 
 _EPOCH: Final = datetime(2026, 12, 1, tzinfo=UTC)
 

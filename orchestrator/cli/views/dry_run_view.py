@@ -23,8 +23,8 @@ from orchestrator.cli.views.progress import (
 )
 from orchestrator.core.diagnosis.findings import Certainty, Finding
 from orchestrator.core.diagnosis.quantities import size_text
+from orchestrator.engine.ports import UsageSample
 from orchestrator.ports.container_window import SpaceUse
-from orchestrator.ports.engine import UsageSample
 from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
 from orchestrator.usecases.entrants.dry_run_watch import DryRunDisplay
 from sandbox_profiles.profile import SandboxProfile

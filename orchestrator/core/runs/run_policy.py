@@ -9,7 +9,7 @@ from manifests.editions import EngineMinimum
 from manifests.errors import RefusedByPolicy
 from manifests.statements import EditionSealed, Statement, TeamRegistered
 from manifests.text import escape_untrusted
-from orchestrator.core.sandbox.versions import is_older
+from orchestrator.engine.rules.versions import is_older
 
 
 def registered_team(statements: Iterable[Statement], team: str) -> TeamRegistered:

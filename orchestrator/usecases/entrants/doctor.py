@@ -14,8 +14,8 @@ from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.text import escape_untrusted
 from orchestrator.core.sandbox.gpu import GpuRequest
 from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
-from orchestrator.core.sandbox.platforms import engine_platform
-from orchestrator.ports.engine import ContainerEngine, EngineDescription, EngineUnavailable
+from orchestrator.engine.ports import ContainerEngine, EngineDescription, EngineUnavailable
+from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.ports.gpus import GpuInventory
 from orchestrator.ports.host import Host
 from orchestrator.ports.store import WorkspaceStore

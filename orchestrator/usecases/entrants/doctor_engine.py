@@ -10,7 +10,7 @@ from typing import Final
 from manifests.text import escape_untrusted
 from orchestrator.core.sandbox.advisories import runc_advisory
 from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
-from orchestrator.ports.engine import EngineDescription
+from orchestrator.engine.ports import EngineDescription
 
 OLDEST_API: Final = (1, 41)
 """The first that knows private cgroup namespaces; engine 20.10 speaks it."""

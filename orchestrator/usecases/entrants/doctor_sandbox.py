@@ -11,15 +11,15 @@ from manifests.text import escape_untrusted
 from orchestrator.core.sandbox import limit_probe
 from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
 from orchestrator.core.sandbox.limit_probe import limit_checks, small_limits
-from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.core.sandbox.runtimes import GVISOR_REGISTRATION, start_remedy
 from orchestrator.core.sandbox.sentry_probe import OWN_KERNEL
-from orchestrator.ports.engine import (
+from orchestrator.engine.ports import (
     ContainerEngine,
     EngineDescription,
     EngineUnavailable,
     StartRefused,
 )
+from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
 from orchestrator.usecases.sandbox.sandbox_parts import PartNames, remove_parts, start_holder
 from orchestrator.usecases.sandbox.self_test import CheckResult, probe_sandbox, run_checks

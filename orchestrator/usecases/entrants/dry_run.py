@@ -19,8 +19,8 @@ from orchestrator.core.diagnosis.observations import Observation
 from orchestrator.core.diagnosis.ranking import diagnose
 from orchestrator.core.images.image_config import neutralise
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest, gpu_lost
+from orchestrator.engine.ports import ContainerEngine
 from orchestrator.ports.container_window import WindowOpener
-from orchestrator.ports.engine import ContainerEngine
 from orchestrator.support.clock import Clock
 from orchestrator.support.interruption import termination_as_error
 from orchestrator.support.reporter import Step

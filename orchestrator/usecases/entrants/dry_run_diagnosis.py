@@ -12,7 +12,7 @@ from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.core.diagnosis.log_reading import LogReading
 from orchestrator.core.diagnosis.observations import Observation, Writes
 from orchestrator.core.diagnosis.writing import refused_paths
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.engine.ports import ContainerEngine
 from orchestrator.support.reporter import Reporter
 from orchestrator.usecases.entrants.diagnose_run import (
     DiagnosingPass,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from orchestrator.engine.ports import ContainerEngine, UsageSample
 from orchestrator.ports.container_window import (
     ContainerWindow,
     NetworkAttempts,
     SpaceUse,
     WindowOpener,
 )
-from orchestrator.ports.engine import ContainerEngine, UsageSample
 from orchestrator.support.reporter import Reporter
 from sandbox_profiles.profile import Boundary, boundary_of
 

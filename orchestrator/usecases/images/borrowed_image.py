@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from manifests.images import ImageIdentity
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.engine.ports import ContainerEngine
 from orchestrator.support.interruption import termination_ignored
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.images.bring_in_image import bring_in

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 from manifests.digests import oci_digest
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.images import ImageIdentity
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.engine.ports import ContainerEngine
 from orchestrator.support.reporter import Reporter
 from orchestrator.usecases.images.remove_image import remove_unless_used
 from orchestrator.usecases.images.resolve_image import (

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.engine.ports import ContainerEngine
 
 _HEX_START = re.compile(r"(?:sha256:)?([0-9a-f]{12,64})", re.ASCII)
 

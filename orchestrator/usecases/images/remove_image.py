@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from manifests.images import ImageIdentity, ImageRemoval
-from orchestrator.ports.engine import ContainerEngine, EngineError
+from orchestrator.engine.ports import ContainerEngine, EngineError
 
 
 def remove_unless_used(engine: ContainerEngine, image_id: str) -> str:

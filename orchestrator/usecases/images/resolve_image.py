@@ -30,7 +30,7 @@ from manifests.references import ImageReference
 from orchestrator.core.images.archive_intake import ArchiveImage, read_archive, require_platform
 from orchestrator.core.images.archive_members import ArchiveSource
 from orchestrator.core.images.image_arguments import ArchivePath, EngineName, parse_image_argument
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.engine.ports import ContainerEngine
 from orchestrator.ports.registry import Registry
 from orchestrator.usecases.images.local_images import find_local_image
 from orchestrator.usecases.images.saved_images import saved_config

@@ -21,7 +21,7 @@ from manifests.statements import RunReserved, RunStarted, Statement
 from manifests.text import escape_untrusted
 from orchestrator.core.runs.evidence import EFFECTIVE
 from orchestrator.core.runs.quota import QuotaState, decide_reservation
-from orchestrator.ports.engine import EngineUnavailable
+from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.ports.ledger import Entry
 from orchestrator.support.interruption import (
     Interrupted,

@@ -10,7 +10,7 @@ from manifests.runs import RunRecord
 from manifests.statements import ImageRemoved, RunFinished, RunVoided
 from orchestrator.core.editions.recipients import SealingPlan
 from orchestrator.core.runs.evidence import EFFECTIVE, LOG, PREDICTIONS, sealed_pose
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.engine.ports import ContainerEngine
 from orchestrator.ports.sealing import Purpose
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.images.remove_image import remove_image_with_proof

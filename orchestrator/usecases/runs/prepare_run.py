@@ -16,7 +16,7 @@ from orchestrator.core.runs.run_policy import check_open, check_versions, regist
 from orchestrator.core.runs.run_states import fold_runs
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest
 from orchestrator.core.standings.scoring import edition_parameters
-from orchestrator.ports.engine import EngineDescription
+from orchestrator.engine.ports import EngineDescription
 from orchestrator.ports.sealing import Purpose
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.open_clips import ExamInput, open_sealed_clips

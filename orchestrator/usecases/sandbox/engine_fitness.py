@@ -8,7 +8,7 @@ from typing import assert_never
 
 from manifests.errors import RefusedByPolicy
 from orchestrator.core.sandbox.runtimes import GVISOR_NEXT_STEP, gives_up_limits
-from orchestrator.ports.engine import EngineDescription
+from orchestrator.engine.ports import EngineDescription
 from sandbox_profiles.profile import Boundary, SandboxProfile
 
 

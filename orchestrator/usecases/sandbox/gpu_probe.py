@@ -17,7 +17,7 @@ from orchestrator.core.sandbox.gpu import (
     is_gpu_error,
     parse_nvidia_smi,
 )
-from orchestrator.ports.engine import ContainerEngine, StartRefused
+from orchestrator.engine.ports import ContainerEngine, StartRefused
 from orchestrator.support.interruption import termination_ignored
 
 _PART: Final = "gpu"

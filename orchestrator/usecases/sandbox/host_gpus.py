@@ -9,9 +9,9 @@ from functools import cached_property
 from manifests.errors import RefusedByPolicy
 from orchestrator.core.sandbox.container_options import EntrantSpec
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuPolicy, GpuRequest, choose_gpus
-from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.core.sandbox.runtimes import hides_gpus
-from orchestrator.ports.engine import ContainerEngine, EngineDescription
+from orchestrator.engine.ports import ContainerEngine, EngineDescription
+from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.ports.gpus import GpuInventory
 from orchestrator.usecases.sandbox.gpu_probe import probe_gpus
 from sandbox_profiles.profile import SandboxProfile, load_profile

@@ -13,7 +13,7 @@ from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
 from orchestrator.core.sandbox.effective import differences
 from orchestrator.core.sandbox.sandbox_probe import OPEN_FOLDER, Check
-from orchestrator.ports.engine import ContainerEngine, EngineError, VolumeSpec
+from orchestrator.engine.ports import ContainerEngine, EngineError, VolumeSpec
 from orchestrator.support.interruption import termination_as_error, termination_ignored
 from orchestrator.usecases.sandbox.sandbox_parts import (
     PartNames,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from orchestrator.core.sandbox.advisories import runc_advisory
-from orchestrator.core.sandbox.platforms import engine_platform
 from orchestrator.core.sandbox.runtimes import runtime_definition
-from orchestrator.ports.engine import ContainerEngine, EngineDescription
+from orchestrator.engine.ports import ContainerEngine, EngineDescription
+from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.ports.gpus import GpuInventory
 from orchestrator.usecases.images.bring_in_image import FreeBytes
 from orchestrator.usecases.images.resolve_image import ImageSources

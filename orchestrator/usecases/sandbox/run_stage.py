@@ -15,7 +15,7 @@ from manifests.predictions.lines import ClipExpectation
 from orchestrator.core.editions.clip_archives import stream_input
 from orchestrator.core.runs.verdict import Verdict, judge_output
 from orchestrator.core.sandbox.gpu import GpuRequest
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.engine.ports import ContainerEngine
 from orchestrator.support.clock import Clock
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.open_clips import ExamInput

@@ -10,7 +10,7 @@ from manifests.errors import RefusedByPolicy
 from orchestrator.core.images.image_config import NeutralConfig, neutralise
 from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
 from orchestrator.core.sandbox.effective import differences, effective_document
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.engine.ports import ContainerEngine
 from orchestrator.usecases.sandbox.sandbox_parts import Holder, PartNames
 from orchestrator.usecases.sandbox.sandbox_request import SandboxRequest, StartFacts
 from sandbox_profiles.profile import SandboxProfile

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from orchestrator.core.sandbox.collector import hash_tree
 from orchestrator.core.sandbox.container_options import INPUT
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.engine.ports import ContainerEngine
 from orchestrator.support.tar.tar_stream import TarError
 
 

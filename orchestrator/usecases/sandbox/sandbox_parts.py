@@ -15,7 +15,7 @@ from manifests.names import ENTRANT_ID, container_name
 from orchestrator.core.images.elf import Architecture, pause_elf
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
 from orchestrator.core.sandbox.container_options import HolderSpec, holder_options
-from orchestrator.ports.engine import ContainerEngine, StartRefused, VolumeSpec
+from orchestrator.engine.ports import ContainerEngine, StartRefused, VolumeSpec
 from orchestrator.support.reporter import SilentReporter
 from sandbox_profiles.profile import SandboxProfile
 

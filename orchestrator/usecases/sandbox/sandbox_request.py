@@ -10,7 +10,7 @@ from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.core.sandbox.collector import OutputViolation
 from orchestrator.core.sandbox.gpu import GpuRequest
 from orchestrator.core.sandbox.outcome import ExecutionFacts
-from orchestrator.ports.engine import UsageSample
+from orchestrator.engine.ports import UsageSample
 from sandbox_profiles.profile import SandboxProfile
 
 

@@ -15,7 +15,7 @@ from orchestrator.core.sandbox.collector import (
 )
 from orchestrator.core.sandbox.container_options import INPUT, OUTPUT
 from orchestrator.core.sandbox.outcome import judge, start_failure
-from orchestrator.ports.engine import (
+from orchestrator.engine.ports import (
     ContainerEngine,
     EngineUnavailable,
     StartRefused,

@@ -20,7 +20,7 @@ from orchestrator.core.sandbox.sentry_probe import (
     process_check,
     sentry_checks,
 )
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.engine.ports import ContainerEngine
 from orchestrator.usecases.sandbox.probe_container import run_probe
 from sandbox_profiles.profile import Boundary, SandboxProfile
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from manifests.errors import PisteError
-from orchestrator.ports.engine import ContainerEngine
+from orchestrator.engine.ports import ContainerEngine
 from orchestrator.support.reporter import Reporter
 from orchestrator.usecases.editions.settle_editions import settle_abandoned
 from orchestrator.usecases.runs.recover_runs import abandoned_runs, recover_runs

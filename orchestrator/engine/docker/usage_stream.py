@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from manifests.errors import PlatformFault
-from orchestrator.adapters.docker.engine_session import CALL_TIMEOUT_S, EngineSession
-from orchestrator.ports.engine import UsageSample
+from orchestrator.engine.docker.session import CALL_TIMEOUT_S, EngineSession
+from orchestrator.engine.ports import UsageSample
 
 
 def parse_usage(found: Mapping[str, Any]) -> UsageSample | None:

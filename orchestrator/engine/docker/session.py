@@ -17,7 +17,7 @@ from docker.utils import kwargs_from_env
 from requests import Response
 
 from manifests.text import escape_untrusted
-from orchestrator.ports.engine import EngineError, EngineUnavailable
+from orchestrator.engine.ports import EngineError, EngineUnavailable
 
 CALL_TIMEOUT_S: Final = 60.0
 _CHUNK_BYTES: Final = 2**20

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from docker.auth import get_config_header, resolve_repository_name
 
-from orchestrator.adapters.docker.engine_session import EngineSession, explained
-from orchestrator.ports.engine import EngineError, PullFailed
+from orchestrator.engine.docker.session import EngineSession, explained
+from orchestrator.engine.ports import EngineError, PullFailed
 from orchestrator.support.reporter import Reporter, Step
 
 _IMAGE_ID: Final = re.compile(r"sha256:[0-9a-f]{64}")

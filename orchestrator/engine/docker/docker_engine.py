@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from orchestrator.adapters.docker import engine_containers, engine_images
-from orchestrator.adapters.docker.engine_images import gathered
-from orchestrator.adapters.docker.engine_session import EngineSession, engine_error
-from orchestrator.adapters.docker.usage_stream import UsageStream
-from orchestrator.ports.engine import (
+from orchestrator.engine.docker import containers as engine_containers
+from orchestrator.engine.docker import images as engine_images
+from orchestrator.engine.docker.images import gathered
+from orchestrator.engine.docker.session import EngineSession, engine_error
+from orchestrator.engine.docker.usage_stream import UsageStream
+from orchestrator.engine.ports import (
     Change,
     EngineDescription,
     EngineError,

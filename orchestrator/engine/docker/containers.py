@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from orchestrator.adapters.docker.engine_session import EngineSession
-from orchestrator.ports.engine import (
+from orchestrator.engine.docker.session import EngineSession
+from orchestrator.engine.ports import (
     Change,
     ChangeKind,
     EngineError,

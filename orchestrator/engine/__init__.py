@@ -1,0 +1,1 @@
+"""The container engine: its port, and the engines behind it."""

@@ -1,0 +1,1 @@
+"""The Docker engine behind the port."""
