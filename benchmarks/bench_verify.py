@@ -37,7 +37,7 @@ from orchestrator.core.runs.evidence import (
     record_bytes,
 )
 from orchestrator.core.runs.run_record import run_history, run_record
-from orchestrator.ports.signing import Signer
+from orchestrator.keys.signing_port import Signer
 
 RUNS = 10_000
 SIZES = (1_000, 3_000, RUNS)

@@ -33,7 +33,7 @@ from orchestrator.core.runs.evidence import (
     in_toto_statement,
     is_private,
 )
-from orchestrator.ports.signing import Signer, SigningKeys
+from orchestrator.keys.signing_port import Signer, SigningKeys
 from orchestrator.support.tar.deterministic_tar import tar_chunks
 
 Files = dict[str, bytes]

@@ -27,8 +27,8 @@ from orchestrator.adapters.ledger.ledger_sql import open_sql_ledger
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 from orchestrator.key_wiring import rotate
-from orchestrator.ports.sealing import Purpose
-from orchestrator.ports.signing import SigningKeys
+from orchestrator.keys.sealing_port import Purpose
+from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
 from orchestrator.usecases.auditing.verify import Report, VerifyRequest, verify_evidence

@@ -18,17 +18,8 @@ from orchestrator.adapters.docker.registry_http import HttpRegistry
 from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.files.new_workspace import stage_workspace
 from orchestrator.adapters.files.workspace_files import open_workspace as open_workspace_files
-from orchestrator.adapters.keys.age_files import (
-    AgeKeyring,
-    AgeSealer,
-    generate_identity,
-    protect_identity,
-)
-from orchestrator.adapters.keys.sealing_processes import SealingProcesses
-from orchestrator.adapters.keys.signing_keys import create_signing_keys
 from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
 from orchestrator.adapters.linux_host import LinuxHost
-from orchestrator.core.editions.recipients import SealRecipients
 from orchestrator.core.editions.seal_documents import SealDocument
 from orchestrator.core.editions.sealed_profile import seal_profile
 from orchestrator.core.images.image_archive import docker_archive_chunks
@@ -36,9 +27,18 @@ from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.key_wiring import KEYS_FOLDER, LEDGER_FILE, open_keys
+from orchestrator.keys.age.age_files import (
+    AgeKeyring,
+    AgeSealer,
+    generate_identity,
+    protect_identity,
+)
+from orchestrator.keys.age.sealing_processes import SealingProcesses
+from orchestrator.keys.pem.signing_keys import create_signing_keys
+from orchestrator.keys.rules.recipients import SealRecipients
+from orchestrator.keys.sealing_port import Purpose
+from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ports.clip_source import EditionSource
-from orchestrator.ports.sealing import Purpose
-from orchestrator.ports.signing import SigningKeys
 from orchestrator.ports.store import NotAWorkspace
 from orchestrator.support.reporter import Reporter, SilentReporter
 from orchestrator.support.system_clock import SystemClock

@@ -11,7 +11,7 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import CURRENT_FOLDER, AsJson, Workspace
 
 if TYPE_CHECKING:
-    from orchestrator.core.editions.recipients import SealingPlan
+    from orchestrator.keys.rules.recipients import SealingPlan
     from orchestrator.usecases.workspaces.show_keys import KeyReport
 
 PANEL = "Organizers"
@@ -113,7 +113,7 @@ def recipients_set(
     it. Editions that are sealed keep their recipients.
     """
     from orchestrator.cli.views.console import print_json, say
-    from orchestrator.ports.sealing import Purpose
+    from orchestrator.keys.sealing_port import Purpose
     from orchestrator.usecases.workspaces.set_recipients import (
         OpeningRule,
         RecipientTools,

@@ -37,7 +37,6 @@ from manifests.statements import (
     Statement,
     SubmissionRecorded,
 )
-from orchestrator.adapters.keys.signing_keys import generate_signer, generate_signing_keys
 from orchestrator.adapters.ledger.ledger_memory import create_memory_ledger
 from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger
 from orchestrator.adapters.ledger.stored_ledger import StoredLedger
@@ -45,8 +44,9 @@ from orchestrator.core.log.checkpoint import verify_checkpoint
 from orchestrator.core.log.log_audit import audit_log
 from orchestrator.core.log.merkle import leaf_hash, verify_consistency, verify_inclusion
 from orchestrator.core.runs.quota import decide_reservation
+from orchestrator.keys.pem.signing_keys import generate_signer, generate_signing_keys
+from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ports.ledger import Entry, Ledger
-from orchestrator.ports.signing import SigningKeys
 
 RUN = "00000000000000aa"
 OTHER = "00000000000000bb"

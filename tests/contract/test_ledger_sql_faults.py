@@ -23,7 +23,6 @@ from benchmarks.synthetic_ledger import (
     workspace_created,
 )
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PlatformFault, RefusedByPolicy
-from orchestrator.adapters.keys.signing_keys import generate_signing_keys
 from orchestrator.adapters.ledger import ledger_sql, ledger_sql_errors
 from orchestrator.adapters.ledger.ledger_sql import (
     SqlLedgerStore,
@@ -32,7 +31,8 @@ from orchestrator.adapters.ledger.ledger_sql import (
 )
 from orchestrator.adapters.ledger.stored_ledger import StoredLedger
 from orchestrator.core.log.log_audit import LogCheck, audit_log
-from orchestrator.ports.signing import SigningKeys
+from orchestrator.keys.pem.signing_keys import generate_signing_keys
+from orchestrator.keys.signing_port import SigningKeys
 
 RUN = "00000000000000aa"
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.errors import MalformedDocument, PlatformFault
-from orchestrator.adapters.keys.age_files import (
+from orchestrator.keys.age.age_files import (
     AgeKeyring,
     AgeSealer,
     AgeUnsealer,
@@ -21,7 +21,7 @@ from orchestrator.adapters.keys.age_files import (
     parse_identities,
     protect_identity,
 )
-from orchestrator.core.editions.recipients import (
+from orchestrator.keys.rules.recipients import (
     SealingPlan,
     SealRecipients,
     any_of,
@@ -29,7 +29,7 @@ from orchestrator.core.editions.recipients import (
     encode_recipients,
     parse_recipients,
 )
-from orchestrator.ports.sealing import (
+from orchestrator.keys.sealing_port import (
     IdentityMissing,
     Purpose,
     SealedFileChanged,

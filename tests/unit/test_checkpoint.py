@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
-from orchestrator.adapters.keys.signing_keys import generate_signer
 from orchestrator.core.log.checkpoint import (
     Checkpoint,
     checkpoint_text,
@@ -23,7 +22,8 @@ from orchestrator.core.log.checkpoint import (
     require_origin,
     verify_checkpoint,
 )
-from orchestrator.core.log.signatures import verifying_key
+from orchestrator.keys.pem.signing_keys import generate_signer
+from orchestrator.keys.rules.signatures import verifying_key
 
 SIGNER = generate_signer("log")
 CHECKPOINT = Checkpoint(origin="example.org/piste", size=21, root=hashlib.sha256(b"root").digest())

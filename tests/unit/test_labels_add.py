@@ -11,8 +11,8 @@ from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.labels import RecognitionLabel
 from manifests.statements import LabelsAdded, LabelsCommitment
 from orchestrator.adapters.files.epee_folder import EditionFile
-from orchestrator.adapters.keys.age_files import AgeKeyring
-from orchestrator.ports.sealing import Purpose
+from orchestrator.keys.age.age_files import AgeKeyring
+from orchestrator.keys.sealing_port import Purpose
 from orchestrator.usecases.editions.labels_add import LabelTools, add_labels
 from orchestrator.usecases.editions.open_labels import (
     find_commitment,

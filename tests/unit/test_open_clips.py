@@ -16,12 +16,6 @@ from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.exam import parse_exam
 from orchestrator.adapters.files.epee_folder import EditionFile, EpeeFolder
-from orchestrator.adapters.keys.age_files import (
-    AgeKeyring,
-    AgeUnsealer,
-    generate_identity,
-    parse_identities,
-)
 from orchestrator.core.editions.clip_archives import (
     InputFile,
     annotation_name,
@@ -30,7 +24,13 @@ from orchestrator.core.editions.clip_archives import (
     stream_input,
 )
 from orchestrator.core.verification.catalogue import Check
-from orchestrator.ports.sealing import IdentityMissing, Purpose, SealedFileChanged
+from orchestrator.keys.age.age_files import (
+    AgeKeyring,
+    AgeUnsealer,
+    generate_identity,
+    parse_identities,
+)
+from orchestrator.keys.sealing_port import IdentityMissing, Purpose, SealedFileChanged
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.open_clips import ExamInput, open_sealed_clips, read_open_clips
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition

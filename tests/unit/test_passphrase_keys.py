@@ -16,16 +16,16 @@ import pytest
 from benchmarks.synthetic_ledger import team_registered
 from manifests.errors import MalformedDocument, PlatformFault
 from orchestrator import wiring
-from orchestrator.adapters.keys.age_files import (
+from orchestrator.key_wiring import SECRET_FILE_VARIABLE, new_passphrase, rotate
+from orchestrator.keys.age.age_files import (
     AgeKeyring,
     AgeSealer,
     generate_identity,
     protect_identity,
 )
-from orchestrator.adapters.keys.passphrases import Passphrases, choose_passphrase, read_passphrase
-from orchestrator.core.editions.recipients import any_of
-from orchestrator.key_wiring import SECRET_FILE_VARIABLE, new_passphrase, rotate
-from orchestrator.ports.sealing import Purpose, WrongIdentity
+from orchestrator.keys.files.passphrases import Passphrases, choose_passphrase, read_passphrase
+from orchestrator.keys.rules.recipients import any_of
+from orchestrator.keys.sealing_port import Purpose, WrongIdentity
 from orchestrator.wiring import create_workspace, open_workspace
 from tests.unit.light_identities import protect_lightly
 

@@ -21,7 +21,7 @@ from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
 from orchestrator.engine.ports import EngineUnavailable, UsageSample
-from orchestrator.ports.sealing import SealedFileChanged
+from orchestrator.keys.sealing_port import SealedFileChanged
 from orchestrator.support.interruption import Interrupted
 from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine

@@ -19,16 +19,16 @@ import pytest
 from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument, PlatformFault
 from orchestrator.adapters.files.epee_folder import EditionFile
-from orchestrator.adapters.keys import sealing_processes
-from orchestrator.adapters.keys.age_files import (
+from orchestrator.keys.age import sealing_processes
+from orchestrator.keys.age.age_files import (
     AgeSealer,
     AgeUnsealer,
     generate_identity,
     parse_identities,
 )
-from orchestrator.adapters.keys.sealing_processes import WORTH_BYTES, SealingProcesses
-from orchestrator.core.editions.recipients import SealingPlan, any_of, both_of
-from orchestrator.ports.sealing import BulkSealer
+from orchestrator.keys.age.sealing_processes import WORTH_BYTES, SealingProcesses
+from orchestrator.keys.rules.recipients import SealingPlan, any_of, both_of
+from orchestrator.keys.sealing_port import BulkSealer
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from tests.unit.conftest import sealed_clips_fault
@@ -193,8 +193,8 @@ def test_a_seal_that_loses_its_processes_leaves_no_edition_and_can_be_done_again
 
 ORPHAN = """
 import os, signal, sys
-from orchestrator.adapters.keys.sealing_processes import SealingProcesses
-from orchestrator.core.editions.recipients import any_of
+from orchestrator.keys.age.sealing_processes import SealingProcesses
+from orchestrator.keys.rules.recipients import any_of
 processes = SealingProcesses()
 processes.seal_to(lambda sealed: None, [bytes(1 << 20)], any_of(sys.argv[1]))
 print(processes._all[0]._child.pid, flush=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PlatformFault, RefusedByPolicy
-from orchestrator.adapters.keys.signing_keys import (
+from orchestrator.keys.pem.signing_keys import (
     create_key_file,
     create_signing_keys,
     load_signer,
@@ -17,7 +17,7 @@ from orchestrator.adapters.keys.signing_keys import (
     next_key_path,
     promote_next_key,
 )
-from orchestrator.core.log.signatures import verify_signature
+from orchestrator.keys.rules.signatures import verify_signature
 
 
 def test_keys_are_created_private_and_load_as_the_same_keys(tmp_path: Path) -> None:

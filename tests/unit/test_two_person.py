@@ -12,9 +12,9 @@ import pytest
 
 from manifests.errors import MalformedDocument
 from orchestrator.adapters.files.epee_folder import EditionFile
-from orchestrator.adapters.keys.age_files import AgeKeyring, generate_identity
-from orchestrator.core.editions.recipients import any_of, both_of
-from orchestrator.ports.sealing import IdentityMissing, Purpose
+from orchestrator.keys.age.age_files import AgeKeyring, generate_identity
+from orchestrator.keys.rules.recipients import any_of, both_of
+from orchestrator.keys.sealing_port import IdentityMissing, Purpose
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.open_clips import open_sealed_clips
 from orchestrator.usecases.editions.open_labels import find_commitment, open_salted_labels

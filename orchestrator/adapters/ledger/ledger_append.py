@@ -16,7 +16,7 @@ from orchestrator.core.log.keyset import Keyset, begin_keyset
 from orchestrator.core.log.leaves import open_stored_leaf, seal_statement
 from orchestrator.core.log.log_state import LogState, check_append, rule_scopes
 from orchestrator.core.log.merkle import CompactRange, leaf_hash, range_at
-from orchestrator.ports.signing import Signer, SigningKeys
+from orchestrator.keys.signing_port import Signer, SigningKeys
 
 
 class LedgerView:

@@ -27,7 +27,7 @@ from orchestrator.adapters.ledger.ledger_store import LedgerTransaction
 from orchestrator.adapters.ledger.stored_ledger import StoredLedger
 from orchestrator.core.log.entries import Scope, StoredLeaf
 from orchestrator.core.log.merkle import Node
-from orchestrator.ports.signing import SigningKeys
+from orchestrator.keys.signing_port import SigningKeys
 
 _BEGIN = "piste_begin"
 

@@ -11,8 +11,8 @@ from orchestrator.adapters.ledger.ledger_store import LedgerStore, LedgerTransac
 from orchestrator.core.log.entries import Entry, Scope, StoredLeaf
 from orchestrator.core.log.keyset import Keyset
 from orchestrator.core.log.merkle import consistency_proof, inclusion_proof
+from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ports.ledger import Decide
-from orchestrator.ports.signing import SigningKeys
 
 _BATCH = 500
 

@@ -12,7 +12,7 @@ from manifests.encoding import readable_json
 from manifests.names import EditionName
 from manifests.statements import LabelsCommitment, PublicKey
 from manifests.validation import parse_json_document
-from orchestrator.core.editions.recipients import SealRecipients
+from orchestrator.keys.rules.recipients import SealRecipients
 
 
 class SealDocument(BaseModel):

@@ -14,7 +14,7 @@ from manifests.statements import (
     Statement,
     WorkspaceCreated,
 )
-from orchestrator.core.log.signatures import verifying_key
+from orchestrator.keys.rules.signatures import verifying_key
 
 ROLES: tuple[KeyRole, ...] = ("run", "scorer", "log")
 

@@ -20,7 +20,7 @@ from manifests.statements import PAYLOAD_TYPE, STATEMENT, Statement, WorkspaceCr
 from manifests.text import escape_untrusted
 from orchestrator.core.log.entries import Entry, StoredLeaf, stored_leaf
 from orchestrator.core.log.keyset import Keyset, begin_keyset
-from orchestrator.core.log.signatures import verify_envelope
+from orchestrator.keys.rules.signatures import verify_envelope
 
 MAX_LEAF_BYTES = 65_535
 """An entry bundle of C2SP tlog-tiles gives a leaf's length in 16 bits."""

@@ -19,7 +19,6 @@ from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.runs import RunRecord
 from manifests.statements import KeyRole, PublicKey
 from orchestrator.core.log.keyset import Keyset
-from orchestrator.core.log.signatures import describe_key, verify_envelope, verify_signature
 from orchestrator.core.runs.evidence import (
     ENVELOPE,
     IN_TOTO_PAYLOAD_TYPE,
@@ -30,6 +29,7 @@ from orchestrator.core.runs.evidence import (
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
+from orchestrator.keys.rules.signatures import describe_key, verify_envelope, verify_signature
 
 
 def read_public_key(pem: bytes, *, role: KeyRole, source: str) -> PublicKey:

@@ -13,8 +13,8 @@ from manifests.exam import VOCABULARY_FILE, Exam, render_exam
 from manifests.sums import parse_sums
 from manifests.vocabulary import parse_vocabulary, render_vocabulary
 from orchestrator.core.editions.clip_archives import InputFile, input_bytes, unpack_clip
+from orchestrator.keys.sealing_port import SealedFileChanged, Unsealer
 from orchestrator.ports.clip_source import ClipFolder
-from orchestrator.ports.sealing import SealedFileChanged, Unsealer
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.clip_files import read_clip

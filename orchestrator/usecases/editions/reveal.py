@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from manifests.digests import sha256_hex
 from manifests.errors import RefusedByPolicy
 from manifests.statements import EditionRevealed, Statement
+from orchestrator.keys.sealing_port import Keyring, Purpose
 from orchestrator.ports.ledger import Entry, Ledger
-from orchestrator.ports.sealing import Keyring, Purpose
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.clock import Clock
 from orchestrator.support.reporter import Reporter, SilentReporter, Step

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from manifests.labels import Labels, labels_commitment, renamed_labels, render_salted_labels
 from manifests.statements import LabelsCommitment
-from orchestrator.core.editions.recipients import SealingPlan
-from orchestrator.ports.sealing import Sealer
+from orchestrator.keys.rules.recipients import SealingPlan
+from orchestrator.keys.sealing_port import Sealer
 
 SALT_BYTES = 32
 NAMES_FILE = "clip-names.age"

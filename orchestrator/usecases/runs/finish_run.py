@@ -8,10 +8,10 @@ from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.runs import RunRecord
 from manifests.statements import ImageRemoved, RunFinished, RunVoided
-from orchestrator.core.editions.recipients import SealingPlan
 from orchestrator.core.runs.evidence import EFFECTIVE, LOG, PREDICTIONS, sealed_pose
 from orchestrator.engine.ports import ContainerEngine
-from orchestrator.ports.sealing import Purpose
+from orchestrator.keys.rules.recipients import SealingPlan
+from orchestrator.keys.sealing_port import Purpose
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.images.remove_image import remove_image_with_proof
 from orchestrator.usecases.runs.execute_run import ExecutedRun

@@ -17,7 +17,7 @@ from orchestrator.core.runs.run_states import fold_runs
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest
 from orchestrator.core.standings.scoring import edition_parameters
 from orchestrator.engine.ports import EngineDescription
-from orchestrator.ports.sealing import Purpose
+from orchestrator.keys.sealing_port import Purpose
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.open_clips import ExamInput, open_sealed_clips
 from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition

@@ -10,8 +10,8 @@ from typing import Literal
 from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.sums import parse_sums, render_sums
-from orchestrator.core.log.signatures import verify_signature
 from orchestrator.core.runs.evidence import PRIVATE_SUMS, SUMS, SUMS_SIGNATURE, is_private
+from orchestrator.keys.rules.signatures import verify_signature
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.workspaces.workspace import Workspace
 

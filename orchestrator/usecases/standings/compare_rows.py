@@ -11,7 +11,7 @@ from orchestrator.core.standings.board_rows import BoardFacts, BoardRow
 from orchestrator.core.standings.comparing import compare_runs, measure_translation
 from orchestrator.core.standings.row_flags import NotCompared
 from orchestrator.core.standings.scoring import ScoringTask
-from orchestrator.ports.sealing import IdentityMissing, Purpose
+from orchestrator.keys.sealing_port import IdentityMissing, Purpose
 from orchestrator.ports.store import FileAbsent
 from orchestrator.usecases.runs.retained_runs import find_retained
 from orchestrator.usecases.standings.scoring_materials import (

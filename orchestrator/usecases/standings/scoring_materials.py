@@ -24,7 +24,7 @@ from orchestrator.core.standings.scoring import (
     ScoringTask,
     edition_parameters,
 )
-from orchestrator.ports.sealing import Purpose, SealedFileChanged, Unsealer
+from orchestrator.keys.sealing_port import Purpose, SealedFileChanged, Unsealer
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.editions.open_labels import find_commitment, open_labels
 from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition

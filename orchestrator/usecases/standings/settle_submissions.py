@@ -14,7 +14,7 @@ from manifests.digests import sha256_hex
 from manifests.errors import RefusedByPolicy
 from manifests.statements import SubmissionRecorded
 from orchestrator.core.runs.evidence import PREDICTIONS, PRIVATE_CARD, PUBLIC_CARD, SUMS
-from orchestrator.ports.sealing import Purpose
+from orchestrator.keys.sealing_port import Purpose
 from orchestrator.usecases.runs.signed_folder import is_signed, sign_folder
 from orchestrator.usecases.standings.score_run import score_run
 from orchestrator.usecases.workspaces.workspace import Workspace

@@ -18,8 +18,8 @@ from manifests.text import escape_untrusted
 from orchestrator.core.runs.assessment import assess_predictions
 from orchestrator.core.runs.submission_rate import check_submission_rate, submission_times
 from orchestrator.core.standings.scoring import expectation
+from orchestrator.keys.sealing_port import Purpose
 from orchestrator.ports.ledger import Entry
-from orchestrator.ports.sealing import Purpose
 from orchestrator.support.reporter import Reporter, SilentReporter, Step
 from orchestrator.usecases.editions.open_clips import open_sealed_clips
 from orchestrator.usecases.editions.open_labels import find_commitment, open_labels

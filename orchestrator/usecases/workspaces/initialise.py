@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manifests.statements import PublicKey, WorkspaceCreated
-from orchestrator.core.editions.recipients import SealRecipients, any_of, encode_recipients
-from orchestrator.ports.sealing import Purpose
-from orchestrator.ports.signing import SigningKeys
+from orchestrator.keys.rules.recipients import SealRecipients, any_of, encode_recipients
+from orchestrator.keys.sealing_port import Purpose
+from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ports.store import StagedWorkspace
 from orchestrator.support.clock import Clock
 

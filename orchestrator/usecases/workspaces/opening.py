@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.core.editions.recipients import SealingPlan
-from orchestrator.ports.sealing import IdentityMissing, Unsealer
+from orchestrator.keys.rules.recipients import SealingPlan
+from orchestrator.keys.sealing_port import IdentityMissing, Unsealer
 
 _SHOWN = 4
 

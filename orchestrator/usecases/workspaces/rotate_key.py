@@ -20,8 +20,8 @@ from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import KeyRole, KeyRotated, PublicKey
 from manifests.text import escape_untrusted
 from orchestrator.core.log.keyset import ROLES
+from orchestrator.keys.signing_port import KeyFiles, SigningKeys
 from orchestrator.ports.ledger import Ledger
-from orchestrator.ports.signing import KeyFiles, SigningKeys
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.clock import Clock
 

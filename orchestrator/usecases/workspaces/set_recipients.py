@@ -11,14 +11,14 @@ from pydantic import ValidationError
 
 from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
-from orchestrator.core.editions.recipients import (
+from orchestrator.keys.rules.recipients import (
     SealingPlan,
     SealRecipients,
     any_of,
     both_of,
     encode_recipients,
 )
-from orchestrator.ports.sealing import Keyring, Purpose, Sealer
+from orchestrator.keys.sealing_port import Keyring, Purpose, Sealer
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.workspaces.initialise import RECIPIENTS_FILE
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manifests.statements import PublicKey
-from orchestrator.core.editions.recipients import SealingPlan
 from orchestrator.core.log.checkpoint import note_verifier
 from orchestrator.core.log.keyset import Keyset
+from orchestrator.keys.rules.recipients import SealingPlan
+from orchestrator.keys.sealing_port import Keyring, Purpose
+from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ports.ledger import Ledger
-from orchestrator.ports.sealing import Keyring, Purpose
-from orchestrator.ports.signing import SigningKeys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from orchestrator.keys.sealing_port import Keyring, Sealer
+from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ports.ledger import Ledger
-from orchestrator.ports.sealing import Keyring, Sealer
-from orchestrator.ports.signing import SigningKeys
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.clock import Clock
 

@@ -13,9 +13,9 @@ from pyrage import passphrase, x25519
 from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument, PlatformFault
 from manifests.text import escape_untrusted
-from orchestrator.adapters.keys.secret_files import read_secret
-from orchestrator.core.editions.recipients import SealingPlan, SealRecipients, parse_recipients
-from orchestrator.ports.sealing import (
+from orchestrator.keys.files.secret_files import read_secret
+from orchestrator.keys.rules.recipients import SealingPlan, SealRecipients, parse_recipients
+from orchestrator.keys.sealing_port import (
     IdentityMissing,
     Purpose,
     SealedFileChanged,
@@ -87,7 +87,7 @@ def _unprotect(data: bytes, path: Path, ask: AskPassphrase | None) -> bytes:
 
 
 class AgeSealer:
-    """Implements `Sealer` and `BulkSealer` of `orchestrator.ports.sealing` in this process."""
+    """Implements `Sealer` and `BulkSealer` of `orchestrator.keys.sealing_port` in this process."""
 
     def seal(self, plain: bytes, plan: SealingPlan) -> bytes:
         """Return `plain` as age, one layer per layer of `plan`, the first innermost."""
@@ -125,7 +125,7 @@ def _recipient(text: str) -> x25519.Recipient:
 
 
 class AgeUnsealer:
-    """Implements `orchestrator.ports.sealing.Unsealer`."""
+    """Implements `orchestrator.keys.sealing_port.Unsealer`."""
 
     def __init__(self, identities: Sequence[x25519.Identity]) -> None:
         self._identities = list(identities)
@@ -160,7 +160,7 @@ class AgeUnsealer:
 
 
 class AgeKeyring:
-    """Implements `orchestrator.ports.sealing.Keyring` on a folder of identity files.
+    """Implements `orchestrator.keys.sealing_port.Keyring` on a folder of identity files.
 
     `clips*.agekey` open clips, `labels*.agekey` open labels: a second file serves two-person
     editions. `recipients.json` stays when an identity is carried elsewhere.

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from manifests.errors import PlatformFault, RefusedByPolicy
-from orchestrator.core.editions.recipients import SealingPlan
+from orchestrator.keys.rules.recipients import SealingPlan
 
 
 class Purpose(StrEnum):

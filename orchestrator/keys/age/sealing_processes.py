@@ -16,10 +16,10 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from manifests.errors import PlatformFault
-from orchestrator.adapters.keys import sealing_program
-from orchestrator.adapters.keys.age_files import AgeSealer
-from orchestrator.adapters.keys.sealing_program import Memory
-from orchestrator.core.editions.recipients import SealingPlan
+from orchestrator.keys.age import sealing_program
+from orchestrator.keys.age.age_files import AgeSealer
+from orchestrator.keys.age.sealing_program import Memory
+from orchestrator.keys.rules.recipients import SealingPlan
 
 WORTH_BYTES: Final = 128 << 10
 """Less than this is sealed sooner than it is carried there and back."""
@@ -29,7 +29,7 @@ _END_S: Final = 5.0
 
 
 class SealingProcesses:
-    """Implements `orchestrator.ports.sealing.BulkSealer`; it has to be closed.
+    """Implements `orchestrator.keys.sealing_port.BulkSealer`; it has to be closed.
 
     There are as many processes as threads that seal at the same time.
     """

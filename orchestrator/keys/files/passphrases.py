@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from manifests.errors import MalformedDocument, PlatformFault
-from orchestrator.adapters.keys.secret_files import read_secret
+from orchestrator.keys.files.secret_files import read_secret
 
 MIN_CHARACTERS = 8
 _ATTEMPTS = 3

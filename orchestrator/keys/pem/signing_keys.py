@@ -24,8 +24,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.statements import KeyRole, PublicKey
-from orchestrator.core.log.signatures import describe_key
-from orchestrator.ports.signing import SigningKeys
+from orchestrator.keys.rules.signatures import describe_key
+from orchestrator.keys.signing_port import SigningKeys
 
 PrivateKey = ec.EllipticCurvePrivateKey | Ed25519PrivateKey
 ROLES: tuple[KeyRole, ...] = ("run", "scorer", "log")

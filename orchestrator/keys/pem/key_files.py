@@ -8,8 +8,8 @@ from pathlib import Path
 
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import KeyRole, PublicKey
-from orchestrator.adapters.keys.passphrases import Passphrases
-from orchestrator.adapters.keys.signing_keys import (
+from orchestrator.keys.files.passphrases import Passphrases
+from orchestrator.keys.pem.signing_keys import (
     ROLES,
     are_protected,
     create_key_file,
@@ -18,13 +18,13 @@ from orchestrator.adapters.keys.signing_keys import (
     next_key_path,
     promote_next_key,
 )
-from orchestrator.ports.signing import SigningKeys
+from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.support.files.durable_files import disk_faults, sync_folder
 from orchestrator.support.files.locks import try_lock
 
 
 class KeyFolder:
-    """Implements `orchestrator.ports.signing.KeyFiles` on a workspace's keys folder."""
+    """Implements `orchestrator.keys.signing_port.KeyFiles` on a workspace's keys folder."""
 
     def __init__(self, folder: Path, *, lock: Path, passphrase: bytes | None) -> None:
         """`passphrase` protects the next key as it does the present one."""

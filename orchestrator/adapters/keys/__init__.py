@@ -1,1 +1,0 @@
-"""Signing keys, age identities and passphrases on disk."""

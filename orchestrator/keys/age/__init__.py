@@ -1,0 +1,1 @@
+"""Encryption in the age format, through pyrage."""

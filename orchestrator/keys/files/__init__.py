@@ -1,0 +1,1 @@
+"""Secrets on disk and the passphrase that protects them."""

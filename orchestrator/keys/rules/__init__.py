@@ -1,0 +1,1 @@
+"""Verify signatures and decide who can open what, as pure functions."""
