@@ -19,8 +19,8 @@ from manifests.encoding import canonical_json
 from manifests.outcomes import Outcome
 from manifests.statements import RunFinished, RunReserved, RunStarted
 from orchestrator import wiring
-from orchestrator.core.standings.scoring import scorer_version
 from orchestrator.keys.sealing_port import Purpose
+from orchestrator.scoring.rules.scoring import scorer_version
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.open_labels import open_names
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition

@@ -30,8 +30,8 @@ from manifests.vocabulary import render_vocabulary
 from orchestrator.core.editions.sample_clips import SampleClip, draw_clips, sentence
 from orchestrator.core.editions.sample_signs import SCORED_GLOSSES
 from orchestrator.core.runs.consumer_segments import consumer_annotation
-from orchestrator.core.standings.scoring import ScoringTask, default_parameters, translation_labels
 from orchestrator.entrants import recognize, segment
+from orchestrator.scoring.rules.scoring import ScoringTask, default_parameters, translation_labels
 from orchestrator.usecases.editions.sample_edition import annotation, label, npy_file
 from orchestrator.usecases.editions.train_baselines import train_baseline
 from scorers.translation.bleurt_scores import SegmentScores, render_segment_scores

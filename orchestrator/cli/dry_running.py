@@ -13,11 +13,11 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from orchestrator.scoring.score_files import InputFile
     from orchestrator.usecases.entrants.dry_run import DryRunTools
     from orchestrator.usecases.entrants.dry_run_input import DryRunInput
     from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
     from orchestrator.usecases.entrants.dry_run_watch import DryRunDisplay
-    from orchestrator.usecases.standings.score_files import InputFile
     from sandbox_profiles.profile import SandboxProfile
 
 Track = Literal["recognition", "translation", "segmentation"]
@@ -157,8 +157,8 @@ def _read(folder: Path, track: Track | None, labels: InputFile | None) -> DryRun
 
 
 def _file(path: Path | None) -> InputFile | None:
+    from orchestrator.scoring.score_files import InputFile
     from orchestrator.support.files.input_files import read_input_file
-    from orchestrator.usecases.standings.score_files import InputFile
 
     return None if path is None else InputFile(str(path), read_input_file(path))
 

@@ -11,7 +11,7 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from orchestrator.usecases.standings.score_files import InputFile, PoseFiles
+    from orchestrator.scoring.score_files import InputFile, PoseFiles
 
 Track = Literal["recognition", "translation", "segmentation"]
 
@@ -53,7 +53,7 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Score a predictions file; needs no workspace and no Docker."""
-    from orchestrator.usecases.standings.score_files import FilesToScore, score_files
+    from orchestrator.scoring.score_files import FilesToScore, score_files
 
     card = score_files(
         FilesToScore(
@@ -90,8 +90,8 @@ def _show(document: dict[str, object], *, as_json: bool) -> None:
 
 
 def _required(path: Path) -> InputFile:
+    from orchestrator.scoring.score_files import InputFile
     from orchestrator.support.files.input_files import read_input_file
-    from orchestrator.usecases.standings.score_files import InputFile
 
     return InputFile(str(path), read_input_file(path))
 
@@ -103,8 +103,8 @@ def _file(path: Path | None) -> InputFile | None:
 def _poses(folder: Path | None) -> PoseFiles | None:
     if folder is None:
         return None
+    from orchestrator.scoring.score_files import PoseFiles
     from orchestrator.support.files.input_files import list_input_folder
-    from orchestrator.usecases.standings.score_files import PoseFiles
 
     names = tuple(path.stem for path in list_input_folder(folder, suffix=".npy"))
     return PoseFiles(clip_ids=names, read=lambda name: _required(folder / f"{name}.npy"))

@@ -12,8 +12,8 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from orchestrator.usecases.standings.score_files import InputFile
-    from orchestrator.usecases.standings.segment_tools import CandidateFiles
+    from orchestrator.scoring.score_files import InputFile
+    from orchestrator.scoring.segment_tools import CandidateFiles
     from scorers.segmentation.held_out import HeldOutReport
 
 segments = typer.Typer(
@@ -60,7 +60,7 @@ def edit(
     """
     from orchestrator.adapters.files.sample_folder import SampleFolder
     from orchestrator.cli.views.console import print_json, say
-    from orchestrator.usecases.standings.segment_tools import Edit, edit_labels
+    from orchestrator.scoring.segment_tools import Edit, edit_labels
 
     made = edit_labels(_read(labels), Edit(kind), size, seed=seed)
     names = [output.name, *(f"{output.stem}.{n}{output.suffix}" for n in range(2, len(made) + 1))]
@@ -90,7 +90,7 @@ def select(
     """Choose segmenters on VALIDATION labels and write the choice to a manifest."""
     from orchestrator.adapters.files.sample_folder import SampleFolder
     from orchestrator.cli.views.console import print_json, say
-    from orchestrator.usecases.standings.segment_tools import select as select_candidates
+    from orchestrator.scoring.segment_tools import select as select_candidates
 
     _refuse_existing([output])
     manifest = select_candidates(_read(labels), _read(vocabulary), _candidates(candidate))
@@ -113,7 +113,7 @@ def apply_to_test(
 ) -> None:
     """Score on TEST labels what the manifest selected, with its frozen thresholds."""
     from orchestrator.cli.views.console import print_json
-    from orchestrator.usecases.standings.segment_tools import apply_selection
+    from orchestrator.scoring.segment_tools import apply_selection
 
     report = apply_selection(
         _read(manifest), _read(labels), _read(vocabulary), _candidates(candidate)
@@ -167,14 +167,14 @@ def _refuse_existing(files: Iterable[Path]) -> None:
 
 
 def _read(path: Path) -> InputFile:
+    from orchestrator.scoring.score_files import InputFile
     from orchestrator.support.files.input_files import read_input_file
-    from orchestrator.usecases.standings.score_files import InputFile
 
     return InputFile(str(path), read_input_file(path))
 
 
 def _candidates(texts: list[str]) -> list[CandidateFiles]:
-    from orchestrator.usecases.standings.segment_tools import CandidateFiles, parse_candidate
+    from orchestrator.scoring.segment_tools import CandidateFiles, parse_candidate
 
     parsed = [parse_candidate(text) for text in texts]
     return [

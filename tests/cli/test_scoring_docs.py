@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from manifests.editions import Track
-from orchestrator.usecases.standings.score_files import FilesToScore, InputFile, score_files
+from orchestrator.scoring.score_files import FilesToScore, InputFile, score_files
 from scorers.cards import ScoreCard
 from scorers.recognition import RecognitionParameters
 from scorers.segmentation import SegmentationParameters

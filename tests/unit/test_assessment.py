@@ -8,7 +8,7 @@ from manifests.editions import Track
 from manifests.outcomes import Diagnostic
 from manifests.predictions.lines import ClipExpectation, PredictionLimits
 from manifests.predictions.problems import ProblemKind
-from orchestrator.core.runs.assessment import assess_predictions
+from orchestrator.scoring.rules.assessment import assess_predictions
 
 CLIPS = {
     "0001": ClipExpectation(n_segments=1, n_frames=9),

@@ -16,7 +16,7 @@ from benchmarks.small_exams import (
     seal_edition,
 )
 from orchestrator import wiring
-from orchestrator.core.standings.scoring import ScoreBleurt
+from orchestrator.scoring.rules.scoring import ScoreBleurt
 from orchestrator.usecases.standings import scoring_materials
 from orchestrator.usecases.standings.board import BoardRequest, show_board
 from orchestrator.usecases.standings.rescore import rescore

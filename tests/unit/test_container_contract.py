@@ -17,7 +17,7 @@ from manifests.outcomes import Outcome
 from manifests.predictions.lines import MIB, ClipExpectation, PredictionLimits
 from manifests.predictions.recognition import CONFIDENCE_DECIMALS, MAX_CANDIDATES
 from manifests.predictions.translation import MAX_POSE_STRETCH, MAX_TEXT_CHARACTERS
-from orchestrator.core.runs.assessment import PREDICTIONS_FILE, assess_predictions
+from orchestrator.scoring.rules.assessment import PREDICTIONS_FILE, assess_predictions
 from sandbox_profiles.profile import load_profile
 
 TEXT = (Path(__file__).parents[2] / "docs" / "container-contract.md").read_text("utf-8")

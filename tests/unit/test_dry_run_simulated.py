@@ -27,6 +27,7 @@ from orchestrator.core.sandbox.gpu import GpuPolicy
 from orchestrator.engine.ports import UsageSample
 from orchestrator.ports.container_window import ContainerWindow, NetworkAttempts, SpaceUse
 from orchestrator.ports.gpus import NoGpus
+from orchestrator.scoring.score_files import InputFile
 from orchestrator.support.interruption import Interrupted
 from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
@@ -36,7 +37,6 @@ from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunR
 from orchestrator.usecases.images.resolve_image import ImageSources
 from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
-from orchestrator.usecases.standings.score_files import InputFile
 from sandbox_profiles.profile import load_profile
 
 ROOT = Path(__file__).parents[2]

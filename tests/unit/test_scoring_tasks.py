@@ -12,7 +12,7 @@ import pytest
 from manifests.editions import Edition, Track, parse_edition
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.labels import Labels, parse_labels
-from orchestrator.core.standings.scoring import (
+from orchestrator.scoring.rules.scoring import (
     MAIN_FIGURE,
     ScoringTask,
     default_parameters,

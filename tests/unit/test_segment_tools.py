@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.errors import MalformedDocument
-from orchestrator.usecases.standings.score_files import InputFile
-from orchestrator.usecases.standings.segment_tools import (
+from orchestrator.scoring.score_files import InputFile
+from orchestrator.scoring.segment_tools import (
     UNIT_OF_EDIT,
     CandidateFiles,
     Edit,

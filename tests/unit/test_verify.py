@@ -37,10 +37,10 @@ from benchmarks.synthetic_ledger import run_reserved, run_started, run_voided
 from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument
 from manifests.statements import RunScored
-from orchestrator.core.standings import scoring
 from orchestrator.core.verification.catalogue import Check, markdown_table
 from orchestrator.core.verification.findings import MAX_FAULTS, Findings, Result
 from orchestrator.core.verification.quota import QuotaCount
+from orchestrator.scoring.rules import scoring
 from orchestrator.usecases.auditing.verify import Report
 
 

@@ -12,7 +12,7 @@ from orchestrator.core.diagnosis.log_reading import shown
 from orchestrator.core.diagnosis.observations import Observation
 from orchestrator.core.diagnosis.quantities import size_text
 from orchestrator.core.diagnosis.writing import answers_elsewhere
-from orchestrator.core.runs.assessment import PREDICTIONS_FILE
+from orchestrator.scoring.rules.assessment import PREDICTIONS_FILE
 
 _EXPECTED: Final = f"/output/{PREDICTIONS_FILE}"
 _MOST_SHOWN: Final = 4

@@ -10,7 +10,7 @@ from manifests.outcomes import Diagnostic, Outcome
 from manifests.predictions.lines import ClipExpectation
 from manifests.predictions.problems import PredictionProblem
 from manifests.predictions.translation import pose_problem
-from orchestrator.core.runs.assessment import PREDICTIONS_FILE, Assessment, assess_predictions
+from orchestrator.scoring.rules.assessment import PREDICTIONS_FILE, Assessment, assess_predictions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from manifests.statements import LabelsCommitment
 from orchestrator.core.standings.board import Board, Group, HeldRow, PlacedRow
 from orchestrator.core.standings.board_rows import RowStatus, UnrankedRun
 from orchestrator.core.standings.row_flags import Gap, NotCompared, Tie
-from orchestrator.core.standings.scoring import MAIN_FIGURE
+from orchestrator.scoring.rules.scoring import MAIN_FIGURE
 
 
 def board_document(board: Board, *, exam_version: str) -> dict[str, Any]:

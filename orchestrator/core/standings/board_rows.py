@@ -18,8 +18,8 @@ from manifests.statements import (
 from orchestrator.core.log.edition_statements import EditionStatements
 from orchestrator.core.runs.run_record import certified_run_number
 from orchestrator.core.runs.run_states import Run, RunState, fold_runs
-from orchestrator.core.standings.board_figures import FLOOR
-from orchestrator.core.standings.scoring import MAIN_FIGURE
+from orchestrator.scoring.rules.board_figures import FLOOR
+from orchestrator.scoring.rules.scoring import MAIN_FIGURE
 
 DataTrack = Literal["open-data", "private-data"]
 

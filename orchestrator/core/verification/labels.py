@@ -13,11 +13,11 @@ from manifests.labels import Labels, parse_salted_labels
 from manifests.statements import LabelsCommitment
 from manifests.vocabulary import parse_vocabulary
 from orchestrator.core.runs.evidence import PREDICTIONS
-from orchestrator.core.standings.scoring import ScoringTask, edition_parameters, score
 from orchestrator.core.verification.cards import ScoredCard
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
+from orchestrator.scoring.rules.scoring import ScoringTask, edition_parameters, score
 from scorers.cards import ScoreCard
 
 CONSUMER = "consumer.jsonl"

@@ -16,8 +16,8 @@ from manifests.predictions.lines import ClipExpectation, PredictionLimits
 from manifests.predictions.problems import PredictionProblem
 from manifests.predictions.translation import pose_problem
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.assessment import Assessment, assess_predictions
 from orchestrator.ports.clip_source import ClipFolder
+from orchestrator.scoring.rules.assessment import Assessment, assess_predictions
 
 MAX_PROBLEMS: Final = 10_000
 """Beyond these nobody reads on; a dry run stops at twenty."""

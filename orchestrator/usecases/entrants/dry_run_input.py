@@ -13,17 +13,17 @@ from manifests.exam import VOCABULARY_FILE
 from manifests.labels import Labels, parse_labels, parse_salted_labels
 from manifests.text import escape_untrusted
 from manifests.vocabulary import parse_vocabulary
-from orchestrator.core.standings.scoring import (
+from orchestrator.ports.clip_source import ClipFolder
+from orchestrator.scoring.rules.scoring import (
     Parameters,
     ScoringTask,
     default_parameters,
     edition_parameters,
     score,
 )
-from orchestrator.ports.clip_source import ClipFolder
+from orchestrator.scoring.score_files import InputFile
 from orchestrator.usecases.editions.sample_edition import LABELS_FILE
 from orchestrator.usecases.entrants.diagnose_run import OpenClips
-from orchestrator.usecases.standings.score_files import InputFile
 from scorers.cards import ScoreCard
 
 EDITION_FILE: Final = "edition.yaml"

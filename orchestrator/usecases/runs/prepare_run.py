@@ -15,9 +15,9 @@ from orchestrator.core.runs.quota import quota_fault, quota_state
 from orchestrator.core.runs.run_policy import check_open, check_versions, registered_team
 from orchestrator.core.runs.run_states import fold_runs
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest
-from orchestrator.core.standings.scoring import edition_parameters
 from orchestrator.engine.ports import EngineDescription
 from orchestrator.keys.sealing_port import Purpose
+from orchestrator.scoring.rules.scoring import edition_parameters
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.open_clips import ExamInput, open_sealed_clips
 from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition

@@ -21,8 +21,8 @@ from orchestrator.core.runs.replay_comparison import (
     compare_predictions,
 )
 from orchestrator.core.runs.verdict import Verdict
-from orchestrator.core.standings.scoring import ScoringTask, score
 from orchestrator.keys.sealing_port import Purpose
+from orchestrator.scoring.rules.scoring import ScoringTask, score
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.usecases.images.bring_in_image import bring_in

@@ -8,11 +8,11 @@ from typing import TypeVar
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from orchestrator.core.standings.board import Comparer
 from orchestrator.core.standings.board_rows import BoardFacts, BoardRow
-from orchestrator.core.standings.comparing import compare_runs, measure_translation
 from orchestrator.core.standings.row_flags import NotCompared
-from orchestrator.core.standings.scoring import ScoringTask
 from orchestrator.keys.sealing_port import IdentityMissing, Purpose
 from orchestrator.ports.store import FileAbsent
+from orchestrator.scoring.rules.comparing import compare_runs, measure_translation
+from orchestrator.scoring.rules.scoring import ScoringTask
 from orchestrator.usecases.runs.retained_runs import find_retained
 from orchestrator.usecases.standings.scoring_materials import (
     ScoringMaterials,

@@ -14,10 +14,10 @@ from manifests.encoding import readable_json
 from manifests.errors import ClaimDoesNotHold
 from manifests.statements import RunScored, Statement
 from orchestrator.core.runs.evidence import PRIVATE_CARD, PUBLIC_CARD, SUMS
-from orchestrator.core.standings.board_figures import board_figures
-from orchestrator.core.standings.scoring import score
 from orchestrator.ports.ledger import Entry
 from orchestrator.ports.store import WorkspaceStore
+from orchestrator.scoring.rules.board_figures import board_figures
+from orchestrator.scoring.rules.scoring import score
 from orchestrator.usecases.runs.retained_runs import RetainedRun, find_retained
 from orchestrator.usecases.runs.signed_folder import is_signed, sign_folder
 from orchestrator.usecases.standings.scoring_materials import (

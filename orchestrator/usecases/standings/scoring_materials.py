@@ -18,14 +18,14 @@ from manifests.statements import LabelsCommitment
 from manifests.vocabulary import parse_vocabulary
 from orchestrator.core.editions.clip_archives import unpack_clip
 from orchestrator.core.runs.evidence import pose_clip
-from orchestrator.core.standings.scoring import (
+from orchestrator.keys.sealing_port import Purpose, SealedFileChanged, Unsealer
+from orchestrator.ports.store import WorkspaceStore
+from orchestrator.scoring.rules.scoring import (
     Parameters,
     ScoreBleurt,
     ScoringTask,
     edition_parameters,
 )
-from orchestrator.keys.sealing_port import Purpose, SealedFileChanged, Unsealer
-from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.editions.open_labels import find_commitment, open_labels
 from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
 from orchestrator.usecases.runs.retained_runs import RetainedRun, read_retained

@@ -15,11 +15,11 @@ from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.predictions.lines import ClipExpectation
 from manifests.statements import EditionSealed, Statement, SubmissionRecorded
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.assessment import assess_predictions
 from orchestrator.core.runs.submission_rate import check_submission_rate, submission_times
-from orchestrator.core.standings.scoring import expectation
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.ports.ledger import Entry
+from orchestrator.scoring.rules.assessment import assess_predictions
+from orchestrator.scoring.rules.scoring import expectation
 from orchestrator.support.reporter import Reporter, SilentReporter, Step
 from orchestrator.usecases.editions.open_clips import open_sealed_clips
 from orchestrator.usecases.editions.open_labels import find_commitment, open_labels

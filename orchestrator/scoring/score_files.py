@@ -15,7 +15,7 @@ from manifests.editions import Track
 from manifests.errors import MalformedDocument
 from manifests.labels import Labels, parse_labels, parse_salted_labels
 from manifests.vocabulary import parse_vocabulary
-from orchestrator.core.standings.scoring import (
+from orchestrator.scoring.rules.scoring import (
     Parameters,
     ScoreBleurt,
     ScoringTask,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from manifests.errors import MalformedDocument
-from orchestrator.core.standings.scoring import (
+from orchestrator.scoring.rules.scoring import (
     ScoringTask,
     bleurt_scores,
     recognition_answers,

@@ -11,13 +11,13 @@ from manifests.errors import MalformedDocument
 from manifests.labels import Labels, parse_labels, parse_salted_labels
 from manifests.text import escape_untrusted
 from manifests.vocabulary import parse_vocabulary
-from orchestrator.core.standings.scoring import (
+from orchestrator.scoring.rules.scoring import (
     ScoringTask,
     default_parameters,
     segmentation_labels,
     segmentation_output,
 )
-from orchestrator.usecases.standings.score_files import InputFile
+from orchestrator.scoring.score_files import InputFile
 from scorers.segmentation import SegmentationLabel, SegmentationParameters, SystemOutput
 from scorers.segmentation.edit_pairs import (
     equal_frame_pair,

@@ -1,0 +1,1 @@
+"""Documents in, score cards out, as pure functions."""
