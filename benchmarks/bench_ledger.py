@@ -18,10 +18,10 @@ from pathlib import Path
 
 from benchmarks.synthetic_ledger import EDITION, TEAM, create_synthetic_ledger, run_reserved
 from manifests.statements import QuotaRule
-from orchestrator.adapters.ledger.ledger_sql import open_sql_ledger
-from orchestrator.adapters.ledger.stored_ledger import StoredLedger
-from orchestrator.core.log.log_audit import audit_log
-from orchestrator.core.runs.quota import decide_reservation
+from orchestrator.ledger.rules.log_audit import audit_log
+from orchestrator.ledger.rules.quota import decide_reservation
+from orchestrator.ledger.sql.sql_store import open_sql_ledger
+from orchestrator.ledger.stored_ledger import StoredLedger
 
 RUNS = 10_000
 RESERVE_BOUND_S = 0.1

@@ -23,7 +23,6 @@ from manifests.statements import WorkspaceCreated
 from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.files.new_workspace import stage_workspace
 from orchestrator.adapters.files.workspace_files import open_workspace
-from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 from orchestrator.keys.age.age_files import AgeKeyring, AgeSealer, generate_identity
@@ -32,6 +31,7 @@ from orchestrator.keys.pem.signing_keys import create_signing_keys, load_signing
 from orchestrator.keys.rules.recipients import SealRecipients
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.open_clips import open_sealed_clips
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition

@@ -16,7 +16,6 @@ from manifests.runs import RunRecord
 from manifests.statements import SCORER_KINDS, STATEMENT, KeyRole, Statement
 from manifests.sums import render_sums
 from orchestrator.adapters.files.evidence_tar import EvidenceTar
-from orchestrator.adapters.ledger.ledger_append import seal_entry, sign_checkpoint
 from orchestrator.core.bundles.bundle import (
     BUNDLE_FILE,
     LOG_CHECKPOINT,
@@ -25,7 +24,6 @@ from orchestrator.core.bundles.bundle import (
     parse_bundle,
     top_folder,
 )
-from orchestrator.core.log.merkle import CompactRange, leaf_hash
 from orchestrator.core.runs.evidence import (
     IN_TOTO_PAYLOAD_TYPE,
     SUMS,
@@ -34,6 +32,8 @@ from orchestrator.core.runs.evidence import (
     is_private,
 )
 from orchestrator.keys.signing_port import Signer, SigningKeys
+from orchestrator.ledger.append import seal_entry, sign_checkpoint
+from orchestrator.ledger.rules.merkle import CompactRange, leaf_hash
 from orchestrator.support.tar.deterministic_tar import tar_chunks
 
 Files = dict[str, bytes]

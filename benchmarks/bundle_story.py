@@ -32,12 +32,12 @@ from benchmarks.synthetic_evidence import (
 from manifests.digests import sha256_hex
 from manifests.encoding import canonical_json
 from manifests.statements import RunReserved, RunStarted, Statement
-from orchestrator.adapters.ledger.ledger_append import seal_entry
 from orchestrator.core.bundles.bundle import LOG_CHECKPOINT
-from orchestrator.core.log.checkpoint import Checkpoint, parse_checkpoint, render_checkpoint
 from orchestrator.core.runs.evidence import SUMS
 from orchestrator.keys.pem.signing_keys import generate_signing_keys
 from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.append import seal_entry
+from orchestrator.ledger.rules.checkpoint import Checkpoint, parse_checkpoint, render_checkpoint
 
 
 @dataclass(frozen=True)

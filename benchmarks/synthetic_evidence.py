@@ -23,12 +23,12 @@ from orchestrator.adapters.files.evidence_source import LEDGER_FILE, open_eviden
 from orchestrator.adapters.files.sample_folder import SampleFolder
 from orchestrator.adapters.files.staged_tar import stage_tar
 from orchestrator.adapters.files.workspace_files import open_workspace as open_files
-from orchestrator.adapters.ledger.ledger_sql import open_sql_ledger
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 from orchestrator.key_wiring import rotate
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.sql.sql_store import open_sql_ledger
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
 from orchestrator.usecases.auditing.verify import Report, VerifyRequest, verify_evidence

@@ -28,13 +28,13 @@ from manifests.statements import (
     TeamRegistered,
     WorkspaceCreated,
 )
-from orchestrator.adapters.ledger.ledger_append import seal_entry, sign_checkpoint
-from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, sqlite_store
-from orchestrator.adapters.ledger.stored_ledger import StoredLedger
-from orchestrator.core.log.entries import StoredLeaf
-from orchestrator.core.log.merkle import Node, leaf_hash, range_at
 from orchestrator.keys.pem.signing_keys import generate_signing_keys
 from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.append import seal_entry, sign_checkpoint
+from orchestrator.ledger.rules.entries import StoredLeaf
+from orchestrator.ledger.rules.merkle import Node, leaf_hash, range_at
+from orchestrator.ledger.sql.sql_store import create_sql_ledger, sqlite_store
+from orchestrator.ledger.stored_ledger import StoredLedger
 
 EDITION = "epee200-final-2026"
 TEAM = "nova"

@@ -10,11 +10,11 @@ from pathlib import Path
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import KeyRole
 from orchestrator.adapters.files.workspace_files import open_workspace as open_workspace_files
-from orchestrator.adapters.ledger.ledger_sql import open_sql_ledger
 from orchestrator.keys.files.passphrases import Passphrases, choose_passphrase, require_strength
 from orchestrator.keys.pem.key_files import KeyFolder, unlock_signing_keys
 from orchestrator.keys.pem.signing_keys import load_signing_keys
 from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.sql.sql_store import open_sql_ledger
 from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.workspaces.rotate_key import (
     Rotated,

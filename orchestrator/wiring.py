@@ -18,7 +18,6 @@ from orchestrator.adapters.docker.registry_http import HttpRegistry
 from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.files.new_workspace import stage_workspace
 from orchestrator.adapters.files.workspace_files import open_workspace as open_workspace_files
-from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
 from orchestrator.adapters.linux_host import LinuxHost
 from orchestrator.core.editions.seal_documents import SealDocument
 from orchestrator.core.editions.sealed_profile import seal_profile
@@ -38,6 +37,7 @@ from orchestrator.keys.pem.signing_keys import create_signing_keys
 from orchestrator.keys.rules.recipients import SealRecipients
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
 from orchestrator.ports.clip_source import EditionSource
 from orchestrator.ports.store import NotAWorkspace
 from orchestrator.support.reporter import Reporter, SilentReporter

@@ -78,8 +78,8 @@ def export(
     from orchestrator.adapters.files.evidence_source import LEDGER_FILE
     from orchestrator.adapters.files.staged_tar import stage_tar
     from orchestrator.adapters.files.workspace_files import open_workspace
-    from orchestrator.adapters.ledger.ledger_sql import open_sql_ledger
     from orchestrator.cli.views.console import print_json, say
+    from orchestrator.ledger.sql.sql_store import open_sql_ledger
     from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
 
     store = open_workspace(workspace)

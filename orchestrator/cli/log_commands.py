@@ -25,7 +25,7 @@ def log_checkpoint(workspace: Workspace = CURRENT_FOLDER, as_json: AsJson = Fals
     one can check later that nothing before it was changed: piste verify --checkpoint FILE.
     """
     from orchestrator.cli.views.console import print_json
-    from orchestrator.core.log.checkpoint import parse_checkpoint
+    from orchestrator.ledger.rules.checkpoint import parse_checkpoint
     from orchestrator.wiring import open_workspace
 
     note = open_workspace(workspace).ledger.checkpoint()

@@ -15,8 +15,8 @@ import pytest
 from benchmarks.small_exams import new_workspace, seal_edition
 from orchestrator import wiring
 from orchestrator.cli.main import main
-from orchestrator.core.log.keyset import ROLES
 from orchestrator.keys.age.age_files import generate_identity
+from orchestrator.ledger.rules.keyset import ROLES
 
 EDITION = "exam-final"
 CLOSED = ("2020-01-01", "2021-01-01")

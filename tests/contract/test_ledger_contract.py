@@ -38,15 +38,15 @@ from manifests.statements import (
     SubmissionRecorded,
 )
 from orchestrator.adapters.ledger.ledger_memory import create_memory_ledger
-from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger
-from orchestrator.adapters.ledger.stored_ledger import StoredLedger
-from orchestrator.core.log.checkpoint import verify_checkpoint
-from orchestrator.core.log.log_audit import audit_log
-from orchestrator.core.log.merkle import leaf_hash, verify_consistency, verify_inclusion
-from orchestrator.core.runs.quota import decide_reservation
 from orchestrator.keys.pem.signing_keys import generate_signer, generate_signing_keys
 from orchestrator.keys.signing_port import SigningKeys
-from orchestrator.ports.ledger import Entry, Ledger
+from orchestrator.ledger.ports import Entry, Ledger
+from orchestrator.ledger.rules.checkpoint import verify_checkpoint
+from orchestrator.ledger.rules.log_audit import audit_log
+from orchestrator.ledger.rules.merkle import leaf_hash, verify_consistency, verify_inclusion
+from orchestrator.ledger.rules.quota import decide_reservation
+from orchestrator.ledger.sql.sql_store import create_sql_ledger
+from orchestrator.ledger.stored_ledger import StoredLedger
 
 RUN = "00000000000000aa"
 OTHER = "00000000000000bb"

@@ -23,16 +23,17 @@ from benchmarks.synthetic_ledger import (
     workspace_created,
 )
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PlatformFault, RefusedByPolicy
-from orchestrator.adapters.ledger import ledger_sql, ledger_sql_errors
-from orchestrator.adapters.ledger.ledger_sql import (
+from orchestrator.keys.pem.signing_keys import generate_signing_keys
+from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.rules.log_audit import LogCheck, audit_log
+from orchestrator.ledger.sql import sql_errors as ledger_sql_errors
+from orchestrator.ledger.sql import sql_store as ledger_sql
+from orchestrator.ledger.sql.sql_store import (
     SqlLedgerStore,
     create_sql_ledger,
     open_sql_ledger,
 )
-from orchestrator.adapters.ledger.stored_ledger import StoredLedger
-from orchestrator.core.log.log_audit import LogCheck, audit_log
-from orchestrator.keys.pem.signing_keys import generate_signing_keys
-from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.stored_ledger import StoredLedger
 
 RUN = "00000000000000aa"
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from manifests.statements import RunReserved, Statement
 from orchestrator import sample_wiring, wiring
-from orchestrator.core.runs.quota import QuotaState
 from orchestrator.engine.ports import ContainerEngine
+from orchestrator.ledger.rules.quota import QuotaState
 from orchestrator.support.reporter import Reporter, SilentReporter
 from orchestrator.usecases.runs.certify import CertifiedRun, certify
 from orchestrator.usecases.runs.list_runs import team_quota

@@ -15,7 +15,6 @@ from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.files.new_workspace import stage_workspace
 from orchestrator.adapters.files.sample_folder import SampleFolder
 from orchestrator.adapters.files.workspace_files import open_workspace
-from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 from orchestrator.keys.age.age_files import AgeKeyring, AgeSealer, generate_identity
@@ -23,6 +22,7 @@ from orchestrator.keys.pem.signing_keys import create_signing_keys, load_signing
 from orchestrator.keys.rules.recipients import SealRecipients
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.usecases.editions.seal_edition import SealingTools

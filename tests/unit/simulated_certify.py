@@ -18,7 +18,7 @@ from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import tiny_image
-from orchestrator.core.runs.quota import QuotaState
+from orchestrator.ledger.rules.quota import QuotaState
 from orchestrator.ports.gpus import NoGpus
 from orchestrator.ports.registry import RegistryDocument
 from orchestrator.support.reporter import SilentReporter, Step

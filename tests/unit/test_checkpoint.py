@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
-from orchestrator.core.log.checkpoint import (
+from orchestrator.keys.pem.signing_keys import generate_signer
+from orchestrator.keys.rules.signatures import verifying_key
+from orchestrator.ledger.rules.checkpoint import (
     Checkpoint,
     checkpoint_text,
     note_key_id,
@@ -22,8 +24,6 @@ from orchestrator.core.log.checkpoint import (
     require_origin,
     verify_checkpoint,
 )
-from orchestrator.keys.pem.signing_keys import generate_signer
-from orchestrator.keys.rules.signatures import verifying_key
 
 SIGNER = generate_signer("log")
 CHECKPOINT = Checkpoint(origin="example.org/piste", size=21, root=hashlib.sha256(b"root").digest())

@@ -25,9 +25,9 @@ from manifests.dsse import (
 )
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.statements import PAYLOAD_TYPE
-from orchestrator.core.log.leaves import seal_statement
 from orchestrator.keys.pem.signing_keys import FileSigner, generate_signer
 from orchestrator.keys.rules.signatures import verify_envelope
+from orchestrator.ledger.rules.leaves import seal_statement
 
 SIGNER = generate_signer("run")
 LEAF = seal_statement(

@@ -16,13 +16,13 @@ from benchmarks.synthetic_ledger import (
 from manifests.encoding import canonical_json
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.statements import KeyRotated, LabelsAdded, PublicKey, Statement, WorkspaceCreated
-from orchestrator.core.log.keyset import Keyset, begin_keyset, fold_keyset
-from orchestrator.core.log.leaves import open_leaf, parse_statement, seal_statement
 from orchestrator.keys.pem.signing_keys import (
     FileSigner,
     generate_signer,
     generate_signing_keys,
 )
+from orchestrator.ledger.rules.keyset import Keyset, begin_keyset, fold_keyset
+from orchestrator.ledger.rules.leaves import open_leaf, parse_statement, seal_statement
 
 KEYS = generate_signing_keys()
 CREATED = workspace_created(KEYS).model_copy(update={"sequence": 0})

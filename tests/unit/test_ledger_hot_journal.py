@@ -13,10 +13,10 @@ import pytest
 
 from benchmarks.synthetic_ledger import team_registered, workspace_created
 from manifests.errors import PlatformFault, RefusedByPolicy
-from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
-from orchestrator.core.log.log_audit import audit_log
-from orchestrator.core.log.merkle import Node
 from orchestrator.keys.pem.signing_keys import generate_signing_keys
+from orchestrator.ledger.rules.log_audit import audit_log
+from orchestrator.ledger.rules.merkle import Node
+from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
 
 HALF_A_COMMIT = """
 import os, signal, sqlite3, sys

@@ -25,13 +25,13 @@ from benchmarks.synthetic_ledger import (
 )
 from manifests.errors import RefusedByPolicy
 from manifests.statements import QuotaRule
-from orchestrator.adapters.ledger.ledger_sql import create_sql_ledger, open_sql_ledger
-from orchestrator.core.log.entries import Scope
-from orchestrator.core.log.log_audit import LogAudit, audit_log
-from orchestrator.core.log.merkle import Node
-from orchestrator.core.runs.quota import decide_reservation, quota_state
-from orchestrator.core.runs.run_states import RunState
 from orchestrator.keys.pem.signing_keys import create_signing_keys, load_signing_keys
+from orchestrator.ledger.rules.entries import Scope
+from orchestrator.ledger.rules.log_audit import LogAudit, audit_log
+from orchestrator.ledger.rules.merkle import Node
+from orchestrator.ledger.rules.quota import decide_reservation, quota_state
+from orchestrator.ledger.rules.run_states import RunState
+from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
 from tests.unit.killed_processes import PROCESSES
 
 RACERS = 20

@@ -17,11 +17,11 @@ from benchmarks.synthetic_ledger import (
     workspace_created,
 )
 from manifests.statements import SCORER_KINDS, Statement
-from orchestrator.adapters.ledger.ledger_append import seal_entry, sign_checkpoint
-from orchestrator.core.log.log_audit import MAX_FAULTS, LogAudit, LogCheck
-from orchestrator.core.log.merkle import CompactRange, leaf_hash
 from orchestrator.keys.pem.signing_keys import generate_signing_keys
 from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.append import seal_entry, sign_checkpoint
+from orchestrator.ledger.rules.log_audit import MAX_FAULTS, LogAudit, LogCheck
+from orchestrator.ledger.rules.merkle import CompactRange, leaf_hash
 
 KEYS = generate_signing_keys()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pymerkle import InmemoryTree
 
 from manifests.errors import ClaimDoesNotHold
-from orchestrator.core.log.merkle import (
+from orchestrator.ledger.rules.merkle import (
     EMPTY_ROOT,
     CompactRange,
     consistency_proof,

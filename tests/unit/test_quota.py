@@ -16,9 +16,9 @@ from benchmarks.synthetic_ledger import (
 )
 from manifests.errors import RefusedByPolicy
 from manifests.statements import QuotaRule, RunReserved, Statement
-from orchestrator.core.log.entries import Entry
-from orchestrator.core.runs.quota import QuotaState, decide_reservation, quota_fault, quota_state
-from orchestrator.core.runs.run_states import fold_runs
+from orchestrator.ledger.rules.entries import Entry
+from orchestrator.ledger.rules.quota import QuotaState, decide_reservation, quota_fault, quota_state
+from orchestrator.ledger.rules.run_states import fold_runs
 
 FATES = {
     "pending": (),

@@ -21,8 +21,8 @@ from benchmarks.synthetic_ledger import (
 from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Outcome
 from manifests.statements import SubmissionRecorded, SubmissionReviewed
-from orchestrator.core.log.entries import Entry
-from orchestrator.core.runs.run_states import (
+from orchestrator.ledger.rules.entries import Entry
+from orchestrator.ledger.rules.run_states import (
     RunState,
     RunStatement,
     check_transition,

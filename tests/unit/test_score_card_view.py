@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from manifests.outcomes import Outcome
 from orchestrator.cli.views.run_view import runs_table
 from orchestrator.cli.views.score_card import ScorerString, score_card
-from orchestrator.core.runs.run_states import Run, RunState
+from orchestrator.ledger.rules.run_states import Run, RunState
 from scorers.cards import ScoreCard
 from scorers.recognition import ClipLabels, Position, RecognitionParameters, score
 

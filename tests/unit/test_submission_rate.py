@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.synthetic_ledger import EDITION, NOW, TEAM, team_registered
 from manifests.errors import RefusedByPolicy
 from manifests.statements import Statement, SubmissionRecorded, SubmissionRule
-from orchestrator.core.runs.submission_rate import (
+from orchestrator.ledger.rules.submission_rate import (
     check_submission_rate,
     next_free_slot,
     submission_times,

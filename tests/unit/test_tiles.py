@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from manifests.errors import MalformedDocument
-from orchestrator.core.log.merkle import CompactRange, leaf_hash
-from orchestrator.core.log.tiles import (
+from orchestrator.ledger.rules.merkle import CompactRange, leaf_hash
+from orchestrator.ledger.rules.tiles import (
     EntryBundle,
     Tile,
     entry_bundles_of,

@@ -7,10 +7,10 @@ from pathlib import Path
 from manifests.errors import MalformedDocument, PisteError
 from orchestrator.adapters.files.evidence_folder import EvidenceFolder
 from orchestrator.adapters.files.evidence_tar import EvidenceTar, is_tar
-from orchestrator.adapters.ledger.ledger_sql import open_sql_ledger
-from orchestrator.adapters.ledger.stored_ledger import StoredLedger
 from orchestrator.core.bundles.bundle import EDITIONS_FOLDER, RUNS_FOLDER
 from orchestrator.core.verification.kinds import EvidenceKind, kind_of
+from orchestrator.ledger.sql.sql_store import open_sql_ledger
+from orchestrator.ledger.stored_ledger import StoredLedger
 from orchestrator.ports.evidence_tree import EvidenceTree
 
 LEDGER_FILE = "ledger.sqlite"

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.ledger.ledger_append import begin_log
-from orchestrator.adapters.ledger.ledger_store import LedgerTransaction
-from orchestrator.adapters.ledger.stored_ledger import StoredLedger
-from orchestrator.core.log.entries import Scope, StoredLeaf
-from orchestrator.core.log.merkle import Node
 from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.append import begin_log
+from orchestrator.ledger.ledger_store import LedgerTransaction
+from orchestrator.ledger.rules.entries import Scope, StoredLeaf
+from orchestrator.ledger.rules.merkle import Node
+from orchestrator.ledger.stored_ledger import StoredLedger
 
 
 @dataclass(slots=True)

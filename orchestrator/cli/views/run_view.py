@@ -11,8 +11,8 @@ from rich.text import Text
 from manifests.outcomes import Outcome
 from manifests.runs import RunRecord
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.quota import QuotaState
-from orchestrator.core.runs.run_states import Run, RunState
+from orchestrator.ledger.rules.quota import QuotaState
+from orchestrator.ledger.rules.run_states import Run, RunState
 
 _STYLES = {Outcome.COMPLETED: "bold green", Outcome.PLATFORM_FAULT: "bold yellow"}
 

@@ -16,7 +16,7 @@ from manifests.errors import MalformedDocument
 from manifests.names import EditionName, RunId
 from manifests.statements import PublicKey
 from orchestrator.core.bundles.checking_recipe import CHECK_SCRIPT, CHECK_TEXT
-from orchestrator.core.log.keyset import Keyset
+from orchestrator.ledger.rules.keyset import Keyset
 
 BUNDLE_FILE = "bundle.json"
 RECIPE_TEXT = "CHECK.md"

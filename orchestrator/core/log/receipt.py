@@ -19,13 +19,13 @@ from manifests.statements import (
     RunReserved,
     WorkspaceCreated,
 )
-from orchestrator.core.log.checkpoint import Checkpoint, parse_checkpoint, verify_checkpoint
-from orchestrator.core.log.entries import Entry
-from orchestrator.core.log.keyset import Keyset, begin_keyset
-from orchestrator.core.log.leaves import open_leaf
-from orchestrator.core.log.merkle import leaf_hash, verify_inclusion
 from orchestrator.core.log.receipt_document import Receipt, parse_receipt, published_keys
-from orchestrator.core.runs.run_states import Run, RunStatement, advance, transition_fault
+from orchestrator.ledger.rules.checkpoint import Checkpoint, parse_checkpoint, verify_checkpoint
+from orchestrator.ledger.rules.entries import Entry
+from orchestrator.ledger.rules.keyset import Keyset, begin_keyset
+from orchestrator.ledger.rules.leaves import open_leaf
+from orchestrator.ledger.rules.merkle import leaf_hash, verify_inclusion
+from orchestrator.ledger.rules.run_states import Run, RunStatement, advance, transition_fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ from manifests.errors import MalformedDocument
 from manifests.names import RunId
 from manifests.statements import KeyRole
 from manifests.validation import Listed, Place, StrictDocument, validate_document
-from orchestrator.core.log.entries import Entry
-from orchestrator.core.log.keyset import Keyset
+from orchestrator.ledger.rules.entries import Entry
+from orchestrator.ledger.rules.keyset import Keyset
 
 MAX_RECEIPT_BYTES = 16_000_000
 """A run has a dozen statements of at most 64 KiB; rescoring adds rows."""

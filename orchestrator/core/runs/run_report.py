@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from manifests.runs import RunRecord
-from orchestrator.core.runs.quota import QuotaState
+from orchestrator.ledger.rules.quota import QuotaState
 
 _IMAGE_FIELDS = (
     "reference",

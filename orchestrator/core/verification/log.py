@@ -23,16 +23,16 @@ from manifests.statements import (
     RunVoided,
     Statement,
 )
-from orchestrator.core.log.checkpoint import SignedCheckpoint, parse_checkpoint
-from orchestrator.core.log.entries import StoredLeaf
-from orchestrator.core.log.keyset import Keyset
-from orchestrator.core.log.log_audit import LogAudit, LogCheck
-from orchestrator.core.log.merkle import leaf_hash
 from orchestrator.core.runs.run_record import RunHistory, run_history
-from orchestrator.core.runs.run_states import Run, RunStatement
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.quota import QuotaCount
+from orchestrator.ledger.rules.checkpoint import SignedCheckpoint, parse_checkpoint
+from orchestrator.ledger.rules.entries import StoredLeaf
+from orchestrator.ledger.rules.keyset import Keyset
+from orchestrator.ledger.rules.log_audit import LogAudit, LogCheck
+from orchestrator.ledger.rules.merkle import leaf_hash
+from orchestrator.ledger.rules.run_states import Run, RunStatement
 
 _CHECK_OF: dict[LogCheck, Check] = {
     LogCheck.POSITION: Check.STATEMENTS,

@@ -7,11 +7,11 @@ from manifests.errors import MalformedDocument
 from manifests.statements import EditionSealed
 from manifests.sums import parse_sums
 from orchestrator.core.editions.seal_documents import SealDocument, encode_seal, parse_seal
-from orchestrator.core.log.keyset import Keyset
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
 from orchestrator.core.verification.listing import compare_listing
+from orchestrator.ledger.rules.keyset import Keyset
 
 EDITION_FILE = "edition.yaml"
 PROFILE_FILE = "profile.yaml"

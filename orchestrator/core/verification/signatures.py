@@ -18,7 +18,6 @@ from manifests.encoding import canonical_json, parse_json_object
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.runs import RunRecord
 from manifests.statements import KeyRole, PublicKey
-from orchestrator.core.log.keyset import Keyset
 from orchestrator.core.runs.evidence import (
     ENVELOPE,
     IN_TOTO_PAYLOAD_TYPE,
@@ -30,6 +29,7 @@ from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
 from orchestrator.keys.rules.signatures import describe_key, verify_envelope, verify_signature
+from orchestrator.ledger.rules.keyset import Keyset
 
 
 def read_public_key(pem: bytes, *, role: KeyRole, source: str) -> PublicKey:

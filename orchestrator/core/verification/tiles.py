@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 
-from orchestrator.core.log.merkle import CompactRange
-from orchestrator.core.log.tiles import (
+from orchestrator.core.verification.catalogue import Check
+from orchestrator.core.verification.findings import Findings
+from orchestrator.core.verification.folders import Folder
+from orchestrator.core.verification.listing import compare_listing
+from orchestrator.ledger.rules.merkle import CompactRange
+from orchestrator.ledger.rules.tiles import (
     FULL_WIDTH,
     TILE_HEIGHT,
     entry_bundles_of,
@@ -14,10 +18,6 @@ from orchestrator.core.log.tiles import (
     render_tile,
     tiles_of,
 )
-from orchestrator.core.verification.catalogue import Check
-from orchestrator.core.verification.findings import Findings
-from orchestrator.core.verification.folders import Folder
-from orchestrator.core.verification.listing import compare_listing
 
 
 def log_tiles(

@@ -7,11 +7,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 
 from manifests.errors import MalformedDocument
-from orchestrator.core.log.entries import StoredLeaf
-from orchestrator.core.log.leaves import MAX_LEAF_BYTES
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
+from orchestrator.ledger.rules.entries import StoredLeaf
+from orchestrator.ledger.rules.leaves import MAX_LEAF_BYTES
 from orchestrator.ports.evidence_tree import EvidenceTree
 
 MAX_PARSED_BYTES = 64 * 1024 * 1024

@@ -28,9 +28,6 @@ from orchestrator.core.bundles.bundle import (
     entries_file,
     top_folder,
 )
-from orchestrator.core.log.checkpoint import parse_checkpoint
-from orchestrator.core.log.entries import StoredLeaf
-from orchestrator.core.log.keyset import Keyset
 from orchestrator.core.runs.evidence import (
     ENVELOPE,
     PREDICTIONS,
@@ -47,6 +44,9 @@ from orchestrator.core.verification.kinds import EvidenceKind
 from orchestrator.core.verification.log import LogFacts, check_log, history_in
 from orchestrator.core.verification.seal import PUBLIC_FILES
 from orchestrator.core.verification.tiles import log_tiles
+from orchestrator.ledger.rules.checkpoint import parse_checkpoint
+from orchestrator.ledger.rules.entries import StoredLeaf
+from orchestrator.ledger.rules.keyset import Keyset
 from orchestrator.ports.evidence_tree import StagedTar
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.tar.deterministic_tar import tar_chunks

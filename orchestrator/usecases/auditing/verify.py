@@ -15,10 +15,7 @@ from orchestrator.core.bundles.bundle import (
     LOG_FOLDER,
     RUNS_FOLDER,
 )
-from orchestrator.core.log.checkpoint import parse_checkpoint
-from orchestrator.core.log.entries import StoredLeaf
 from orchestrator.core.runs.evidence import SUMS
-from orchestrator.core.runs.run_states import Run, RunState
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import CheckResult, Findings, Result
 from orchestrator.core.verification.folders import Folder
@@ -26,6 +23,9 @@ from orchestrator.core.verification.kinds import EvidenceKind
 from orchestrator.core.verification.listing import check_bundle_listing
 from orchestrator.core.verification.log import LogFacts, check_anchor, check_log
 from orchestrator.core.verification.tiles import check_tiles
+from orchestrator.ledger.rules.checkpoint import parse_checkpoint
+from orchestrator.ledger.rules.entries import StoredLeaf
+from orchestrator.ledger.rules.run_states import Run, RunState
 from orchestrator.ports.evidence_tree import EvidenceTree
 from orchestrator.usecases.auditing.evidence_reader import EvidenceReader
 from orchestrator.usecases.auditing.verify_bundle import check_bag, check_derived

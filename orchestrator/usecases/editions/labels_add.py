@@ -23,7 +23,7 @@ from manifests.names import LabelsVersion
 from manifests.statements import LabelsAdded, LabelsCommitment, Statement
 from manifests.text import escape_untrusted
 from orchestrator.keys.sealing_port import Sealer, Unsealer
-from orchestrator.ports.ledger import Entry, Ledger
+from orchestrator.ledger.ports import Entry, Ledger
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.clock import Clock
 from orchestrator.usecases.editions.open_labels import label_commitments, open_labels, open_names

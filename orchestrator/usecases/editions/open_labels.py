@@ -8,7 +8,7 @@ from manifests.labels import Labels, parse_salted_labels
 from manifests.statements import EditionSealed, LabelsAdded, LabelsCommitment
 from orchestrator.core.editions.opaque_names import parse_names
 from orchestrator.keys.sealing_port import Unsealer
-from orchestrator.ports.ledger import Ledger
+from orchestrator.ledger.ports import Ledger
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.editions.sealed_editions import SealedEdition
 from orchestrator.usecases.editions.sealed_labels import NAMES_FILE, labels_file

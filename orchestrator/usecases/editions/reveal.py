@@ -9,7 +9,7 @@ from manifests.digests import sha256_hex
 from manifests.errors import RefusedByPolicy
 from manifests.statements import EditionRevealed, Statement
 from orchestrator.keys.sealing_port import Keyring, Purpose
-from orchestrator.ports.ledger import Entry, Ledger
+from orchestrator.ledger.ports import Entry, Ledger
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.clock import Clock
 from orchestrator.support.reporter import Reporter, SilentReporter, Step

@@ -26,11 +26,11 @@ from manifests.sums import render_sums
 from orchestrator.core.editions.clip_archives import pack_clip
 from orchestrator.core.editions.opaque_names import render_names
 from orchestrator.core.editions.seal_documents import SealDocument, encode_seal
-from orchestrator.core.log.keyset import ROLES
 from orchestrator.keys.rules.recipients import SealRecipients
 from orchestrator.keys.sealing_port import BulkSealer, Sealer
+from orchestrator.ledger.ports import Entry, Ledger
+from orchestrator.ledger.rules.keyset import ROLES
 from orchestrator.ports.clip_source import ClipFolder, EditionSource
-from orchestrator.ports.ledger import Entry, Ledger
 from orchestrator.ports.store import StagedEdition, WorkspaceStore
 from orchestrator.support.clock import Clock
 from orchestrator.support.reporter import Reporter, Step

@@ -10,7 +10,7 @@ from manifests.errors import ClaimDoesNotHold, RefusedByPolicy
 from manifests.statements import EditionSealed
 from manifests.sums import parse_sums
 from orchestrator.core.editions.seal_documents import SealDocument, parse_seal
-from orchestrator.ports.ledger import Ledger
+from orchestrator.ledger.ports import Ledger
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.editions.settle_editions import (
     EDITION_FILE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from manifests.digests import sha256_hex
 from manifests.statements import EditionSealed
-from orchestrator.ports.ledger import Ledger
+from orchestrator.ledger.ports import Ledger
 from orchestrator.ports.store import StagedEdition, WorkspaceStore
 
 EDITION_FILE = "edition.yaml"

@@ -20,9 +20,9 @@ from manifests.runs import RunRecord
 from manifests.statements import RunReserved, RunStarted, Statement
 from manifests.text import escape_untrusted
 from orchestrator.core.runs.evidence import EFFECTIVE
-from orchestrator.core.runs.quota import QuotaState, decide_reservation
 from orchestrator.engine.ports import EngineUnavailable
-from orchestrator.ports.ledger import Entry
+from orchestrator.ledger.ports import Entry
+from orchestrator.ledger.rules.quota import QuotaState, decide_reservation
 from orchestrator.support.interruption import (
     Interrupted,
     termination_as_error,

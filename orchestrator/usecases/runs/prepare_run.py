@@ -11,12 +11,12 @@ from manifests.errors import DiskFull, PisteError, PlatformFault, RefusedByPolic
 from manifests.statements import EditionSealed
 from orchestrator.core.editions.sealed_profile import open_profile
 from orchestrator.core.images.image_config import neutralise
-from orchestrator.core.runs.quota import quota_fault, quota_state
 from orchestrator.core.runs.run_policy import check_open, check_versions, registered_team
-from orchestrator.core.runs.run_states import fold_runs
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest
 from orchestrator.engine.ports import EngineDescription
 from orchestrator.keys.sealing_port import Purpose
+from orchestrator.ledger.rules.quota import quota_fault, quota_state
+from orchestrator.ledger.rules.run_states import fold_runs
 from orchestrator.scoring.rules.scoring import edition_parameters
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.open_clips import ExamInput, open_sealed_clips

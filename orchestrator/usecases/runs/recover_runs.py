@@ -15,8 +15,8 @@ from manifests.encoding import Json
 from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import ImageRemoved, RunReserved, Statement
-from orchestrator.core.runs.run_states import Run, RunState, fold_runs
 from orchestrator.engine.ports import ContainerEngine, EngineUnavailable
+from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
 from orchestrator.support.reporter import Reporter
 from orchestrator.usecases.images.remove_image import remove_unless_used
 from orchestrator.usecases.images.resolve_image import ResolvedImage

@@ -12,8 +12,8 @@ from manifests.statements import RunFinished, Statement, SubmissionRecorded
 from manifests.text import escape_untrusted
 from orchestrator.core.runs.evidence import PREDICTIONS
 from orchestrator.core.runs.run_record import run_history
-from orchestrator.core.runs.run_states import Run, RunState, fold_runs
-from orchestrator.ports.ledger import Ledger
+from orchestrator.ledger.ports import Ledger
+from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
 from orchestrator.ports.store import WorkspaceStore
 from scorers.cards import Json
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from manifests.outcomes import Outcome
 from manifests.statements import Statement, SubmissionReviewed
-from orchestrator.core.runs.run_states import Run, RunState, fold_runs
+from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
 from orchestrator.support.reporter import Reporter, SilentReporter, Step
 from orchestrator.usecases.runs.retained_runs import retained_run
 from orchestrator.usecases.standings.score_run import score_retained

@@ -9,8 +9,8 @@ from typing import Literal
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import Statement, SubmissionReviewed
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.run_states import RunState, fold_runs
-from orchestrator.ports.ledger import Entry
+from orchestrator.ledger.ports import Entry
+from orchestrator.ledger.rules.run_states import RunState, fold_runs
 from orchestrator.usecases.workspaces.workspace import Workspace
 
 Decision = Literal["accept", "decline", "ask-final"]

@@ -14,7 +14,7 @@ from manifests.encoding import readable_json
 from manifests.errors import ClaimDoesNotHold
 from manifests.statements import RunScored, Statement
 from orchestrator.core.runs.evidence import PRIVATE_CARD, PUBLIC_CARD, SUMS
-from orchestrator.ports.ledger import Entry
+from orchestrator.ledger.ports import Entry
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.scoring.rules.board_figures import board_figures
 from orchestrator.scoring.rules.scoring import score

@@ -15,9 +15,9 @@ from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.predictions.lines import ClipExpectation
 from manifests.statements import EditionSealed, Statement, SubmissionRecorded
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.submission_rate import check_submission_rate, submission_times
 from orchestrator.keys.sealing_port import Purpose
-from orchestrator.ports.ledger import Entry
+from orchestrator.ledger.ports import Entry
+from orchestrator.ledger.rules.submission_rate import check_submission_rate, submission_times
 from orchestrator.scoring.rules.assessment import assess_predictions
 from orchestrator.scoring.rules.scoring import expectation
 from orchestrator.support.reporter import Reporter, SilentReporter, Step

@@ -11,7 +11,7 @@ from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.names import TeamName
 from manifests.statements import Statement, TeamRegistered
 from manifests.text import escape_untrusted
-from orchestrator.ports.ledger import Entry, Ledger
+from orchestrator.ledger.ports import Entry, Ledger
 from orchestrator.support.clock import Clock
 
 DataTrack = Literal["open-data", "private-data"]

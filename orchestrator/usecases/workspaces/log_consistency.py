@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manifests.errors import ClaimDoesNotHold
-from orchestrator.core.log.checkpoint import Checkpoint, parse_checkpoint, verify_checkpoint
-from orchestrator.core.log.merkle import verify_consistency
-from orchestrator.ports.ledger import Ledger
+from orchestrator.ledger.ports import Ledger
+from orchestrator.ledger.rules.checkpoint import Checkpoint, parse_checkpoint, verify_checkpoint
+from orchestrator.ledger.rules.merkle import verify_consistency
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from manifests.errors import RefusedByPolicy
 from manifests.text import escape_untrusted
-from orchestrator.core.log.checkpoint import parse_checkpoint
-from orchestrator.core.log.keyset import fold_keyset
 from orchestrator.core.log.receipt_document import render_receipt
-from orchestrator.ports.ledger import Entry, Ledger
+from orchestrator.ledger.ports import Entry, Ledger
+from orchestrator.ledger.rules.checkpoint import parse_checkpoint
+from orchestrator.ledger.rules.keyset import fold_keyset
 from orchestrator.usecases.workspaces.workspace import Workspace
 
 

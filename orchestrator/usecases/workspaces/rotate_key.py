@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import KeyRole, KeyRotated, PublicKey
 from manifests.text import escape_untrusted
-from orchestrator.core.log.keyset import ROLES
 from orchestrator.keys.signing_port import KeyFiles, SigningKeys
-from orchestrator.ports.ledger import Ledger
+from orchestrator.ledger.ports import Ledger
+from orchestrator.ledger.rules.keyset import ROLES
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.clock import Clock
 

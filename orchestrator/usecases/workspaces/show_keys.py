@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manifests.statements import PublicKey
-from orchestrator.core.log.checkpoint import note_verifier
-from orchestrator.core.log.keyset import Keyset
 from orchestrator.keys.rules.recipients import SealingPlan
 from orchestrator.keys.sealing_port import Keyring, Purpose
 from orchestrator.keys.signing_port import SigningKeys
-from orchestrator.ports.ledger import Ledger
+from orchestrator.ledger.ports import Ledger
+from orchestrator.ledger.rules.checkpoint import note_verifier
+from orchestrator.ledger.rules.keyset import Keyset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

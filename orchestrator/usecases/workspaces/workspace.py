@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator.keys.sealing_port import Keyring, Sealer
 from orchestrator.keys.signing_port import SigningKeys
-from orchestrator.ports.ledger import Ledger
+from orchestrator.ledger.ports import Ledger
 from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.clock import Clock
 

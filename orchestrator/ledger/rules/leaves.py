@@ -18,9 +18,9 @@ from manifests.encoding import canonical_json, parse_json
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.statements import PAYLOAD_TYPE, STATEMENT, Statement, WorkspaceCreated
 from manifests.text import escape_untrusted
-from orchestrator.core.log.entries import Entry, StoredLeaf, stored_leaf
-from orchestrator.core.log.keyset import Keyset, begin_keyset
 from orchestrator.keys.rules.signatures import verify_envelope
+from orchestrator.ledger.rules.entries import Entry, StoredLeaf, stored_leaf
+from orchestrator.ledger.rules.keyset import Keyset, begin_keyset
 
 MAX_LEAF_BYTES = 65_535
 """An entry bundle of C2SP tlog-tiles gives a leaf's length in 16 bits."""

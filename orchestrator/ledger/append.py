@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PlatformFault
 from manifests.statements import Statement, WorkspaceCreated
-from orchestrator.adapters.ledger.ledger_store import LedgerTransaction
-from orchestrator.core.log.checkpoint import (
+from orchestrator.keys.signing_port import Signer, SigningKeys
+from orchestrator.ledger.ledger_store import LedgerTransaction
+from orchestrator.ledger.rules.checkpoint import (
     Checkpoint,
     render_checkpoint,
     require_origin,
     verify_checkpoint,
 )
-from orchestrator.core.log.entries import Entry, Scope, StoredLeaf, stored_leaf
-from orchestrator.core.log.keyset import Keyset, begin_keyset
-from orchestrator.core.log.leaves import open_stored_leaf, seal_statement
-from orchestrator.core.log.log_state import LogState, check_append, rule_scopes
-from orchestrator.core.log.merkle import CompactRange, leaf_hash, range_at
-from orchestrator.keys.signing_port import Signer, SigningKeys
+from orchestrator.ledger.rules.entries import Entry, Scope, StoredLeaf, stored_leaf
+from orchestrator.ledger.rules.keyset import Keyset, begin_keyset
+from orchestrator.ledger.rules.leaves import open_stored_leaf, seal_statement
+from orchestrator.ledger.rules.log_state import LogState, check_append, rule_scopes
+from orchestrator.ledger.rules.merkle import CompactRange, leaf_hash, range_at
 
 
 class LedgerView:

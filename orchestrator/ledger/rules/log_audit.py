@@ -12,12 +12,12 @@ from enum import StrEnum
 
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.statements import WorkspaceCreated
-from orchestrator.core.log.checkpoint import verify_checkpoint
-from orchestrator.core.log.entries import Entry, StoredLeaf, stored_leaf
-from orchestrator.core.log.keyset import Keyset, begin_keyset
-from orchestrator.core.log.leaves import open_leaf
-from orchestrator.core.log.log_state import LogState
-from orchestrator.core.log.merkle import EMPTY_ROOT, CompactRange, leaf_hash
+from orchestrator.ledger.rules.checkpoint import verify_checkpoint
+from orchestrator.ledger.rules.entries import Entry, StoredLeaf, stored_leaf
+from orchestrator.ledger.rules.keyset import Keyset, begin_keyset
+from orchestrator.ledger.rules.leaves import open_leaf
+from orchestrator.ledger.rules.log_state import LogState
+from orchestrator.ledger.rules.merkle import EMPTY_ROOT, CompactRange, leaf_hash
 
 MAX_FAULTS = 100
 """More are counted and not kept: one broken key would otherwise name every leaf."""

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from manifests.errors import ClaimDoesNotHold
 from manifests.statements import Statement
-from orchestrator.adapters.ledger.ledger_append import LedgerAppend, LedgerView, open_at
-from orchestrator.adapters.ledger.ledger_store import LedgerStore, LedgerTransaction
-from orchestrator.core.log.entries import Entry, Scope, StoredLeaf
-from orchestrator.core.log.keyset import Keyset
-from orchestrator.core.log.merkle import consistency_proof, inclusion_proof
 from orchestrator.keys.signing_port import SigningKeys
-from orchestrator.ports.ledger import Decide
+from orchestrator.ledger.append import LedgerAppend, LedgerView, open_at
+from orchestrator.ledger.ledger_store import LedgerStore, LedgerTransaction
+from orchestrator.ledger.ports import Decide
+from orchestrator.ledger.rules.entries import Entry, Scope, StoredLeaf
+from orchestrator.ledger.rules.keyset import Keyset
+from orchestrator.ledger.rules.merkle import consistency_proof, inclusion_proof
 
 _BATCH = 500
 

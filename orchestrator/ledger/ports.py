@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from manifests.statements import Statement
-from orchestrator.core.log.entries import Entry, StoredLeaf
-from orchestrator.core.log.keyset import Keyset
+from orchestrator.ledger.rules.entries import Entry, StoredLeaf
+from orchestrator.ledger.rules.keyset import Keyset
 
 __all__ = ["Decide", "Entry", "Ledger", "StoredLeaf"]
 
@@ -19,7 +19,7 @@ class Ledger(Protocol):
     """Signed statements in an RFC 6962 tree. Appending is the only way to write.
 
     A statement that the log's own rules forbid (a second start of a run, a fourth run, an edition
-    sealed twice; see `orchestrator.core.log.log_state`) is refused inside the transaction.
+    sealed twice; see `orchestrator.ledger.rules.log_state`) is refused inside the transaction.
     """
 
     def append(self, statement: Statement) -> Entry:
@@ -63,7 +63,7 @@ class Ledger(Protocol):
         """Return the signed note (C2SP) over the present tree."""
 
     def node(self, level: int, index: int) -> bytes:
-        """Return the hash of a complete subtree (see `orchestrator.core.log.merkle`)."""
+        """Return the hash of a complete subtree (see `orchestrator.ledger.rules.merkle`)."""
 
     def inclusion_proof(self, sequence: int, size: int | None = None) -> tuple[bytes, ...]:
         """Return the RFC 6962 audit path of a leaf in the tree of `size` (default: present)."""

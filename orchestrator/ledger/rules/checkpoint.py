@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.statements import PublicKey
-from orchestrator.core.log.merkle import HASH_BYTES
 from orchestrator.keys.rules.signatures import verify_signature, verifying_key
+from orchestrator.ledger.rules.merkle import HASH_BYTES
 
 MAX_NOTE_BYTES = 1_000_000  # the limit that the signed-note format names
 _ED25519 = b"\x01"

@@ -14,20 +14,20 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.ledger.ledger_append import begin_log
-from orchestrator.adapters.ledger.ledger_sql_errors import BUSY_TIMEOUT_S, ledger_errors
-from orchestrator.adapters.ledger.ledger_sql_schema import (
+from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.append import begin_log
+from orchestrator.ledger.ledger_store import LedgerTransaction
+from orchestrator.ledger.rules.entries import Scope, StoredLeaf
+from orchestrator.ledger.rules.merkle import Node
+from orchestrator.ledger.sql.schema import (
     HEAD,
     LEAF,
     METADATA,
     NODE,
     SCHEMA_VERSION,
 )
-from orchestrator.adapters.ledger.ledger_store import LedgerTransaction
-from orchestrator.adapters.ledger.stored_ledger import StoredLedger
-from orchestrator.core.log.entries import Scope, StoredLeaf
-from orchestrator.core.log.merkle import Node
-from orchestrator.keys.signing_port import SigningKeys
+from orchestrator.ledger.sql.sql_errors import BUSY_TIMEOUT_S, ledger_errors
+from orchestrator.ledger.stored_ledger import StoredLedger
 
 _BEGIN = "piste_begin"
 

@@ -21,9 +21,9 @@ from manifests.statements import (
     TeamRegistered,
     WorkspaceCreated,
 )
-from orchestrator.core.log.entries import Scope
-from orchestrator.core.runs.quota import quota_fault, quota_state
-from orchestrator.core.runs.run_states import Run, RunStatement, advance, transition_fault
+from orchestrator.ledger.rules.entries import Scope
+from orchestrator.ledger.rules.quota import quota_fault, quota_state
+from orchestrator.ledger.rules.run_states import Run, RunStatement, advance, transition_fault
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from orchestrator.core.log.entries import Scope, StoredLeaf
-from orchestrator.core.log.merkle import Node
+from orchestrator.ledger.rules.entries import Scope, StoredLeaf
+from orchestrator.ledger.rules.merkle import Node
 
 
 class LedgerTransaction(Protocol):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from manifests.errors import RefusedByPolicy
 from manifests.statements import QuotaRule, RunReserved
-from orchestrator.core.log.entries import Entry
-from orchestrator.core.runs.run_states import Run, RunState, fold_runs
+from orchestrator.ledger.rules.entries import Entry
+from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

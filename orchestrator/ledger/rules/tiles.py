@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from manifests.errors import MalformedDocument
-from orchestrator.core.log.merkle import HASH_BYTES, NodeAt
+from orchestrator.ledger.rules.merkle import HASH_BYTES, NodeAt
 
 TILE_HEIGHT = 8
 FULL_WIDTH = 1 << TILE_HEIGHT

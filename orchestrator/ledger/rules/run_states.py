@@ -20,7 +20,7 @@ from manifests.statements import (
     SubmissionRecorded,
     SubmissionReviewed,
 )
-from orchestrator.core.log.entries import Entry
+from orchestrator.ledger.rules.entries import Entry
 
 RunStatement = (
     RunReserved

@@ -1,0 +1,1 @@
+"""Statements, tree, proofs, quota and run states, as pure functions."""
