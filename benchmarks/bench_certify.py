@@ -16,11 +16,11 @@ from typing import Any
 from benchmarks.bench_seal import LARGE_FRAMES, MB, write_edition
 from manifests.outcomes import Outcome
 from orchestrator import sample_wiring, wiring
-from orchestrator.adapters.docker.python_image import build_python_image, python_program
 from orchestrator.core.images.elf import ProbeCall, syscall_probe_elf
 from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.engine.rules.platforms import engine_platform
+from orchestrator.images.python.python_image import build_python_image, python_program
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.runs.certify import certify

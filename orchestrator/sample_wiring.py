@@ -9,13 +9,13 @@ from pathlib import Path
 
 from manifests.editions import Edition, Track
 from manifests.errors import RefusedByPolicy
-from orchestrator.adapters.docker.image_builder import PythonImageBuilder
 from orchestrator.adapters.files.sample_folder import SampleFolder
-from orchestrator.core.images.image_archive import TarEntry
+from orchestrator.images.build_image import BuiltEntry, build_image
+from orchestrator.images.python.image_builder import PythonImageBuilder
+from orchestrator.images.rules.image_archive import TarEntry
 from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.usecases.editions.train_baselines import PROGRAM_OF_TRACK, train_baseline
-from orchestrator.usecases.images.build_image import BuiltEntry, build_image
 
 
 def image_cache() -> Path:

@@ -11,20 +11,21 @@ from pathlib import Path
 
 from manifests.digests import oci_digest
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.docker.archive_file import ArchiveFile
 from orchestrator.adapters.docker.nvidia_smi import list_gpu_uuids
 from orchestrator.adapters.docker.probe_image import gpu_probe_image
-from orchestrator.adapters.docker.registry_http import HttpRegistry
 from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.files.new_workspace import stage_workspace
 from orchestrator.adapters.files.workspace_files import open_workspace as open_workspace_files
 from orchestrator.adapters.linux_host import LinuxHost
 from orchestrator.core.editions.seal_documents import SealDocument
 from orchestrator.core.editions.sealed_profile import seal_profile
-from orchestrator.core.images.image_archive import docker_archive_chunks
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.engine.rules.platforms import engine_platform
+from orchestrator.images.files.archive_file import ArchiveFile
+from orchestrator.images.http.registry import HttpRegistry
+from orchestrator.images.resolve_image import ImageSources
+from orchestrator.images.rules.image_archive import docker_archive_chunks
 from orchestrator.key_wiring import KEYS_FOLDER, LEDGER_FILE, open_keys
 from orchestrator.keys.age.age_files import (
     AgeKeyring,
@@ -44,7 +45,6 @@ from orchestrator.support.reporter import Reporter, SilentReporter
 from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.entrants.doctor import DoctorReport, Examination, examine_host
-from orchestrator.usecases.images.resolve_image import ImageSources
 from orchestrator.usecases.sandbox.host_gpus import HostGpus
 from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.sandbox.self_test import probe_sandbox, require_sandbox

@@ -16,7 +16,6 @@ import pytest
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.core.images.elf import Architecture, ProbeCall, syscall_probe_elf
-from orchestrator.core.images.image_config import neutralise
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
 from orchestrator.core.sandbox.collector import CollectedFiles, OutputRules, collect_output
 from orchestrator.core.sandbox.container_options import (
@@ -34,6 +33,7 @@ from orchestrator.engine.ports import (
     StartRefused,
     VolumeSpec,
 )
+from orchestrator.images.rules.image_config import neutralise
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.sandbox.sandbox_parts import (
     ensure_image,

@@ -11,13 +11,13 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from manifests.outcomes import Outcome
-from orchestrator.adapters.docker.python_image import (
+from orchestrator.core.diagnosis.findings import Cause
+from orchestrator.images.python.python_image import (
     BuiltImage,
     build_python_image,
     python_program,
 )
-from orchestrator.core.diagnosis.findings import Cause
-from orchestrator.core.images.image_archive import ImageSettings, TarEntry
+from orchestrator.images.rules.image_archive import ImageSettings, TarEntry
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.hostile_image import HERE, SMALL_PROFILE
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from manifests.outcomes import Outcome
-from orchestrator.adapters.docker.python_image import (
+from orchestrator.core.diagnosis.findings import Cause
+from orchestrator.images.python.python_image import (
     MAIN,
     PYTHON,
 )
-from orchestrator.core.diagnosis.findings import Cause
-from orchestrator.core.images.image_archive import EntryKind, ImageSettings, TarEntry
+from orchestrator.images.rules.image_archive import EntryKind, ImageSettings, TarEntry
 from tests.docker.clumsy_image import ENTRANT, PASSWD, ClumsyImage, fails, invalid, works
 from tests.docker.hostile_image import ELSEWHERE, HASTY_PROFILE
 

@@ -18,23 +18,23 @@ import requests
 from manifests.digests import oci_digest
 from manifests.encoding import canonical_json
 from manifests.oci import OCI_CONFIG, OCI_INDEX, OCI_LAYER, OCI_MANIFEST
-from orchestrator.adapters.docker.python_image import (
+from orchestrator.core.images.elf import syscall_probe_elf
+from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.engine.ports import EngineUnavailable
+from orchestrator.images.python.python_image import (
     BuiltImage,
     PythonImage,
     build_python_image,
     python_program,
 )
-from orchestrator.core.images.elf import syscall_probe_elf
-from orchestrator.core.images.image_archive import (
+from orchestrator.images.rules.image_archive import (
     ImageSettings,
     Layer,
     TarEntry,
     config_document,
     layer_from_entries,
 )
-from orchestrator.core.images.tiny_image import tiny_image
-from orchestrator.engine.docker.docker_engine import DockerEngine
-from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
 from tests.docker.certify_fixtures import (

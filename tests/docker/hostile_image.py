@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.docker import python_installation
-from orchestrator.adapters.docker.python_image import BuiltImage, build_python_image, python_program
-from orchestrator.core.images.image_archive import ImageSettings, TarEntry
+from orchestrator.images.python import python_installation
+from orchestrator.images.python.python_image import BuiltImage, build_python_image, python_program
+from orchestrator.images.rules.image_archive import ImageSettings, TarEntry
 from sandbox_profiles.profile import SandboxProfile, load_profile
 
 HERE = f"linux/{python_installation.architecture()}"

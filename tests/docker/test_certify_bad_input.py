@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from manifests.statements import RunVoided
-from orchestrator.adapters.docker.python_image import BuiltImage
+from orchestrator.images.python.python_image import BuiltImage
 from tests.docker.certify_fixtures import EDITION, PISTE, Organizer, piste
 
 pytestmark = pytest.mark.docker

@@ -13,7 +13,7 @@ import pytest
 
 from manifests.digests import sha256_hex
 from manifests.outcomes import Outcome
-from orchestrator.adapters.docker.python_image import BuiltImage
+from orchestrator.images.python.python_image import BuiltImage
 from tests.docker.certify_fixtures import Organizer
 
 pytestmark = pytest.mark.docker

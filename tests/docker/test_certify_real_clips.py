@@ -10,8 +10,8 @@ import pytest
 
 from manifests.outcomes import Outcome
 from orchestrator import wiring
-from orchestrator.adapters.docker.python_image import BuiltImage
 from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.images.python.python_image import BuiltImage
 from orchestrator.support.reporter import SilentReporter
 from tests.docker.certify_fixtures import EDITION, Organizer, clip_mark, write_edition
 

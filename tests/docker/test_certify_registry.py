@@ -15,8 +15,8 @@ import requests
 
 from manifests.oci import OCI_MANIFEST
 from manifests.outcomes import Outcome
-from orchestrator.adapters.docker.python_image import BuiltImage
-from orchestrator.core.images.image_archive import layer_from_chunks
+from orchestrator.images.python.python_image import BuiltImage
+from orchestrator.images.rules.image_archive import layer_from_chunks
 from tests.docker.certify_fixtures import EDITION, Organizer, piste
 from tests.docker.hostile_image import ELSEWHERE, HERE
 

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from orchestrator import sample_wiring
-from orchestrator.adapters.docker.python_image import BuiltImage
 from orchestrator.core.images.elf import Architecture, ProbeCall, syscall_probe_elf
-from orchestrator.core.images.image_archive import (
+from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.images.python.python_image import BuiltImage
+from orchestrator.images.rules.image_archive import (
     ImageSettings,
     TarEntry,
     config_document,
     layer_from_entries,
 )
-from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
 from tests.docker.clumsy_image import PRELUDE, ClumsyImage
 from tests.docker.clumsy_images import CLUMSY

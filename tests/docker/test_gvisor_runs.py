@@ -19,12 +19,12 @@ import pytest
 
 from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.docker.python_image import BuiltImage
 from orchestrator.core.sandbox.limit_probe import limit_checks, small_limits
 from orchestrator.core.sandbox.runtimes import GVISOR_REGISTRATION
 from orchestrator.core.sandbox.sentry_probe import OWN_KERNEL
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import EngineUnavailable, StartRefused
+from orchestrator.images.python.python_image import BuiltImage
 from orchestrator.usecases.entrants.doctor_sandbox import probe_limits, try_profile
 from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.sandbox.self_test import CheckResult, probe_sandbox, require_sandbox

@@ -9,7 +9,7 @@ import pytest
 
 from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Outcome
-from orchestrator.core.images.image_archive import ImageSettings
+from orchestrator.images.rules.image_archive import ImageSettings
 from tests.docker.certify_fixtures import EDITION, HASTY_EDITION, Organizer
 from tests.docker.hostile_image import HASTY_PROFILE, HostileImage
 from tests.docker.hostile_images import HOSTILE, VOLUME_MARK

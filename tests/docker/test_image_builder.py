@@ -10,9 +10,11 @@ import pytest
 
 from manifests.digests import oci_digest
 from manifests.errors import MalformedDocument
-from orchestrator.adapters.docker.image_builder import PythonImageBuilder
 from orchestrator.adapters.docker.probe_image import gpu_probe_image
-from orchestrator.core.images.image_archive import (
+from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.images.build_image import build_image
+from orchestrator.images.python.image_builder import PythonImageBuilder
+from orchestrator.images.rules.image_archive import (
     ImageSettings,
     TarEntry,
     config_document,
@@ -20,9 +22,7 @@ from orchestrator.core.images.image_archive import (
     docker_archive_size,
     layer_from_entries,
 )
-from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.images.build_image import build_image
 
 pytestmark = pytest.mark.docker
 

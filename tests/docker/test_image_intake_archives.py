@@ -15,19 +15,19 @@ import pytest
 
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.images import ImageIdentity, Transport
-from orchestrator.adapters.docker.archive_file import ArchiveFile
-from orchestrator.adapters.docker.python_image import build_python_image, python_program
-from orchestrator.adapters.docker.registry_http import HttpRegistry
-from orchestrator.core.images.image_archive import (
+from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.images.bring_in_image import bring_in
+from orchestrator.images.files.archive_file import ArchiveFile
+from orchestrator.images.http.registry import HttpRegistry
+from orchestrator.images.python.python_image import build_python_image, python_program
+from orchestrator.images.resolve_image import ImageSources, resolve_image
+from orchestrator.images.rules.image_archive import (
     TarEntry,
     docker_archive_chunks,
     oci_layout_chunks,
     tar_chunks,
 )
-from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.images.bring_in_image import bring_in
-from orchestrator.usecases.images.resolve_image import ImageSources, resolve_image
 
 pytestmark = pytest.mark.docker
 

@@ -11,13 +11,13 @@ from manifests.digests import oci_digest
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.images import Transport
 from manifests.oci import OCI_MANIFEST
-from orchestrator.adapters.docker.archive_file import ArchiveFile
-from orchestrator.adapters.docker.registry_http import HttpRegistry
 from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.images.bring_in_image import bring_in
+from orchestrator.images.files.archive_file import ArchiveFile
+from orchestrator.images.http.registry import HttpRegistry
+from orchestrator.images.remove_image import remove_image_with_proof
+from orchestrator.images.resolve_image import ImageSources, resolve_image
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.images.bring_in_image import bring_in
-from orchestrator.usecases.images.remove_image import remove_image_with_proof
-from orchestrator.usecases.images.resolve_image import ImageSources, resolve_image
 
 pytestmark = pytest.mark.docker
 

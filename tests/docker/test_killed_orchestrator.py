@@ -11,7 +11,7 @@ import pytest
 
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunVoided
-from orchestrator.adapters.docker.python_image import BuiltImage
+from orchestrator.images.python.python_image import BuiltImage
 from orchestrator.support.reporter import Step
 from orchestrator.usecases.runs.run_evidence import has_evidence, load_record
 from tests.docker.certify_fixtures import EDITION, Organizer, piste

@@ -14,8 +14,8 @@ import pytest
 
 from manifests.digests import sha256_hex
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.docker.python_image import build_python_image, python_program
 from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.images.python.python_image import build_python_image, python_program
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.docker.python_image import PythonImage, build_python_image
-from orchestrator.core.images.image_archive import ImageSettings, TarEntry
 from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.images.python.python_image import PythonImage, build_python_image
+from orchestrator.images.rules.image_archive import ImageSettings, TarEntry
 from orchestrator.support.files.new_folder import create_folder
 from orchestrator.usecases.entrants.new_kit import new_kit
 

@@ -15,10 +15,10 @@ from manifests.errors import PlatformFault
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunReserved, RunScored
 from orchestrator import wiring
-from orchestrator.adapters.docker.python_image import BuiltImage, build_python_image, python_program
-from orchestrator.core.images.image_archive import ImageSettings
 from orchestrator.core.runs.replay_comparison import Agreement
 from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.images.python.python_image import BuiltImage, build_python_image, python_program
+from orchestrator.images.rules.image_archive import ImageSettings
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.runs.replay import replay
 from orchestrator.usecases.sandbox.run_host import RunHost

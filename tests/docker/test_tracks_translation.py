@@ -12,9 +12,9 @@ import pytest
 from manifests.digests import sha256_hex
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator import wiring
-from orchestrator.adapters.docker.python_image import BuiltImage
 from orchestrator.core.runs.replay_comparison import Agreement
 from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.images.python.python_image import BuiltImage
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.runs.certify import CertifiedRun
 from orchestrator.usecases.runs.replay import replay

@@ -18,8 +18,8 @@ from manifests.editions import Track
 from manifests.encoding import canonical_json
 from manifests.oci import OCI_CONFIG, OCI_LAYER, OCI_MANIFEST
 from orchestrator import sample_wiring, wiring
-from orchestrator.adapters.docker.python_image import BuiltImage, build_python_image, python_program
-from orchestrator.core.images.image_archive import ImageSettings, TarEntry
+from orchestrator.images.python.python_image import BuiltImage, build_python_image, python_program
+from orchestrator.images.rules.image_archive import ImageSettings, TarEntry
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.train_baselines import PROGRAM_OF_TRACK, train_baseline
 from orchestrator.usecases.sandbox.run_host import RunHost

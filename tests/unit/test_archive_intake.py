@@ -21,8 +21,8 @@ from manifests.encoding import canonical_json
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.images import Transport
 from manifests.oci import OCI_CONFIG, OCI_INDEX, OCI_LAYER, OCI_MANIFEST, parse_platform
-from orchestrator.core.images.archive_intake import ArchiveImage, read_archive
-from orchestrator.core.images.image_archive import (
+from orchestrator.images.rules.archive_intake import ArchiveImage, read_archive
+from orchestrator.images.rules.image_archive import (
     EntryKind,
     ImageSettings,
     TarEntry,

@@ -10,12 +10,6 @@ from typing import Any
 import pytest
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.core.images.image_config import (
-    MAX_VOLUMES,
-    NeutralConfig,
-    declares_volume,
-    neutralise,
-)
 from orchestrator.core.sandbox.container_options import (
     EntrantSpec,
     HolderSpec,
@@ -25,6 +19,12 @@ from orchestrator.core.sandbox.container_options import (
 )
 from orchestrator.core.sandbox.effective import differences, effective_document
 from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
+from orchestrator.images.rules.image_config import (
+    MAX_VOLUMES,
+    NeutralConfig,
+    declares_volume,
+    neutralise,
+)
 from sandbox_profiles.profile import load_profile
 
 IMAGE = "sha256:" + "a" * 64

@@ -14,9 +14,7 @@ import pytest
 
 from manifests.errors import MalformedDocument
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.docker.archive_file import ArchiveFile
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.registry_http import HttpRegistry
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.adapters.files.epee_folder import EpeeFolder
 from orchestrator.adapters.files.sample_folder import SampleFolder
@@ -25,6 +23,9 @@ from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
 from orchestrator.core.sandbox.gpu import GpuPolicy
 from orchestrator.engine.ports import UsageSample
+from orchestrator.images.files.archive_file import ArchiveFile
+from orchestrator.images.http.registry import HttpRegistry
+from orchestrator.images.resolve_image import ImageSources
 from orchestrator.ports.container_window import ContainerWindow, NetworkAttempts, SpaceUse
 from orchestrator.ports.gpus import NoGpus
 from orchestrator.scoring.score_files import InputFile
@@ -34,7 +35,6 @@ from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sa
 from orchestrator.usecases.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
 from orchestrator.usecases.entrants.dry_run_input import DryRunInput, read_dry_run_input
 from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
-from orchestrator.usecases.images.resolve_image import ImageSources
 from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
 from sandbox_profiles.profile import load_profile

@@ -7,7 +7,7 @@ import io
 import json
 import tarfile
 
-from orchestrator.core.images.image_archive import (
+from orchestrator.images.rules.image_archive import (
     EntryKind,
     ImageSettings,
     TarEntry,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from manifests.errors import MalformedDocument
 from manifests.references import ImageReference, parse_reference
-from orchestrator.core.images.image_arguments import ArchivePath, EngineName, parse_image_argument
+from orchestrator.images.rules.image_arguments import ArchivePath, EngineName, parse_image_argument
 
 DIGEST = "sha256:" + "ab" * 32
 

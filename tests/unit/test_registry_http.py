@@ -17,8 +17,8 @@ from manifests.digests import oci_digest
 from manifests.errors import MalformedDocument, PisteError, PlatformFault, RefusedByPolicy
 from manifests.oci import LARGEST_MANIFEST_BYTES, OCI_MANIFEST
 from manifests.references import ImageReference
-from orchestrator.adapters.docker.registry_credentials import Credentials, docker_login
-from orchestrator.adapters.docker.registry_http import HttpRegistry, is_loopback
+from orchestrator.images.http.credentials import Credentials, docker_login
+from orchestrator.images.http.registry import HttpRegistry, is_loopback
 
 BODY = json.dumps({"schemaVersion": 2, "note": "a manifest"}).encode()
 

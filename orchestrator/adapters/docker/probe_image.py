@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from manifests.errors import PlatformFault
-from orchestrator.adapters.docker.python_installation import architecture, interpreter
-from orchestrator.adapters.docker.shared_libraries import find_shared_libraries
-from orchestrator.core.images.image_archive import (
+from orchestrator.images.python.python_installation import architecture, interpreter
+from orchestrator.images.python.shared_libraries import find_shared_libraries
+from orchestrator.images.rules.image_archive import (
     EntryKind,
     ImageSettings,
     Layer,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from manifests.text import escape_untrusted
-from orchestrator.core.images.image_config import NeutralConfig
+from orchestrator.images.rules.image_config import NeutralConfig
 
 _MASKED_PATHS: Final = frozenset(
     {"/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/scsi", "/sys/firmware"}

@@ -17,9 +17,11 @@ from orchestrator.core.diagnosis.determinism import differing_clips
 from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
 from orchestrator.core.diagnosis.observations import Observation
 from orchestrator.core.diagnosis.ranking import diagnose
-from orchestrator.core.images.image_config import neutralise
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest, gpu_lost
 from orchestrator.engine.ports import ContainerEngine
+from orchestrator.images.bring_in_image import NoRoomForImage
+from orchestrator.images.resolve_image import resolve_image
+from orchestrator.images.rules.image_config import neutralise
 from orchestrator.ports.container_window import WindowOpener
 from orchestrator.support.clock import Clock
 from orchestrator.support.interruption import termination_as_error
@@ -29,8 +31,6 @@ from orchestrator.usecases.entrants.dry_run_input import DryRunInput
 from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
 from orchestrator.usecases.entrants.dry_run_watch import DryRunDisplay, Watched, Watcher
 from orchestrator.usecases.images.borrowed_image import borrowed_image
-from orchestrator.usecases.images.bring_in_image import NoRoomForImage
-from orchestrator.usecases.images.resolve_image import resolve_image
 from orchestrator.usecases.runs.prepare_run import PreparedImage, image_config
 from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
 from orchestrator.usecases.sandbox.host_gpus import choose_host_gpus

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from manifests.images import ImageIdentity
 from orchestrator.engine.ports import ContainerEngine
+from orchestrator.images.bring_in_image import bring_in
+from orchestrator.images.remove_image import remove_unless_used
+from orchestrator.images.resolve_image import ResolvedImage
 from orchestrator.support.interruption import termination_ignored
 from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.images.bring_in_image import bring_in
-from orchestrator.usecases.images.remove_image import remove_unless_used
-from orchestrator.usecases.images.resolve_image import ResolvedImage
 from orchestrator.usecases.sandbox.run_host import RunHost
 
 

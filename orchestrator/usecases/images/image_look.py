@@ -13,8 +13,8 @@ from manifests.names import ENTRANT_ID, container_name
 from orchestrator.core.diagnosis.observations import ImageFacts
 from orchestrator.core.diagnosis.programs import HEAD_BYTES, FileKind, ImageFile, read_program
 from orchestrator.core.diagnosis.user import parents_of
-from orchestrator.core.images.image_config import neutralise
 from orchestrator.engine.ports import ContainerEngine, EngineError
+from orchestrator.images.rules.image_config import neutralise
 
 _PASSWD: Final = "/etc/passwd"  # noqa: S105 - a path
 _DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -21,6 +21,7 @@ from manifests.statements import RunReserved, RunStarted, Statement
 from manifests.text import escape_untrusted
 from orchestrator.core.runs.evidence import EFFECTIVE
 from orchestrator.engine.ports import EngineUnavailable
+from orchestrator.images.bring_in_image import bring_in
 from orchestrator.ledger.ports import Entry
 from orchestrator.ledger.rules.quota import QuotaState, decide_reservation
 from orchestrator.support.interruption import (
@@ -29,7 +30,6 @@ from orchestrator.support.interruption import (
     termination_ignored,
 )
 from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.images.bring_in_image import bring_in
 from orchestrator.usecases.runs.execute_run import ExecutedRun, ReservedRun, execute_run
 from orchestrator.usecases.runs.finish_run import (
     keep_output,

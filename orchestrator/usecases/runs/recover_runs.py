@@ -16,10 +16,10 @@ from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import ImageRemoved, RunReserved, Statement
 from orchestrator.engine.ports import ContainerEngine, EngineUnavailable
+from orchestrator.images.remove_image import remove_unless_used
+from orchestrator.images.resolve_image import ResolvedImage
 from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
 from orchestrator.support.reporter import Reporter
-from orchestrator.usecases.images.remove_image import remove_unless_used
-from orchestrator.usecases.images.resolve_image import ResolvedImage
 from orchestrator.usecases.runs.finish_run import remove_image, score_and_sign, void_run
 from orchestrator.usecases.sandbox.sandbox_parts import remove_leftovers
 from orchestrator.usecases.workspaces.workspace import Workspace

@@ -8,12 +8,12 @@ from typing import Final
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.names import ENTRANT_ID
 from orchestrator.core.images.elf import parse_probe_report, syscall_probe_elf
-from orchestrator.core.images.image_config import neutralise
 from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
 from orchestrator.core.sandbox.effective import differences
 from orchestrator.core.sandbox.sandbox_probe import OPEN_FOLDER, Check
 from orchestrator.engine.ports import ContainerEngine, EngineError, VolumeSpec
+from orchestrator.images.rules.image_config import neutralise
 from orchestrator.support.interruption import termination_as_error, termination_ignored
 from orchestrator.usecases.sandbox.sandbox_parts import (
     PartNames,

@@ -9,9 +9,9 @@ from orchestrator.core.sandbox.advisories import runc_advisory
 from orchestrator.core.sandbox.runtimes import runtime_definition
 from orchestrator.engine.ports import ContainerEngine, EngineDescription
 from orchestrator.engine.rules.platforms import engine_platform
+from orchestrator.images.bring_in_image import FreeBytes
+from orchestrator.images.resolve_image import ImageSources
 from orchestrator.ports.gpus import GpuInventory
-from orchestrator.usecases.images.bring_in_image import FreeBytes
-from orchestrator.usecases.images.resolve_image import ImageSources
 from sandbox_profiles.profile import SandboxProfile
 
 SelfTest = Callable[[SandboxProfile, str], None]

@@ -25,7 +25,7 @@ from manifests.oci import (
     parse_image_document,
 )
 from manifests.text import escape_untrusted
-from orchestrator.core.images.archive_members import ArchiveMember, ArchiveSource, list_members
+from orchestrator.images.rules.archive_members import ArchiveMember, ArchiveSource, list_members
 
 _DIGEST_IN_NAME = re.compile(r"(?:.*/)?(?:sha256:)?([0-9a-f]{64})(?:\.json|\.tar)?", re.ASCII)
 

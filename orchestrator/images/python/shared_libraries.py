@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manifests.errors import PlatformFault
-from orchestrator.core.images.image_archive import TarEntry
+from orchestrator.images.rules.image_archive import TarEntry
 
 _NAMED = re.compile(r"\s*(?P<name>\S+) => (?P<path>/\S+) \(0x[0-9a-f]+\)")
 _LOADER = re.compile(r"\s*(?P<path>/\S+) \(0x[0-9a-f]+\)")

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from manifests.errors import MalformedDocument, PlatformFault
-from orchestrator.core.images.image_archive import TarEntry
+from orchestrator.images.rules.image_archive import TarEntry
 
 LIBRARY = f"usr/local/lib/python{sys.version_info.major}.{sys.version_info.minor}"
 """Where the standard library lies in the image."""

@@ -27,13 +27,13 @@ from manifests.oci import (
     parse_platform,
 )
 from manifests.references import ImageReference
-from orchestrator.core.images.archive_intake import ArchiveImage, read_archive, require_platform
-from orchestrator.core.images.archive_members import ArchiveSource
-from orchestrator.core.images.image_arguments import ArchivePath, EngineName, parse_image_argument
 from orchestrator.engine.ports import ContainerEngine
-from orchestrator.ports.registry import Registry
-from orchestrator.usecases.images.local_images import find_local_image
-from orchestrator.usecases.images.saved_images import saved_config
+from orchestrator.images.local_images import find_local_image
+from orchestrator.images.registry_port import Registry
+from orchestrator.images.rules.archive_intake import ArchiveImage, read_archive, require_platform
+from orchestrator.images.rules.archive_members import ArchiveSource
+from orchestrator.images.rules.image_arguments import ArchivePath, EngineName, parse_image_argument
+from orchestrator.images.saved_images import saved_config
 
 LARGEST_IMAGE_BYTES = 64 << 30
 """Default bound on an image: compressed in a registry, uncompressed in an archive."""

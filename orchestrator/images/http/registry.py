@@ -26,13 +26,13 @@ from manifests.oci import (
 )
 from manifests.references import DOCKER_HUB, ImageReference
 from manifests.text import escape_untrusted
-from orchestrator.adapters.docker.registry_answers import bounded_body, raise_for_status
-from orchestrator.adapters.docker.registry_credentials import (
+from orchestrator.images.http.answers import bounded_body, raise_for_status
+from orchestrator.images.http.credentials import (
     Credentials,
     LoadCredentials,
     docker_login,
 )
-from orchestrator.ports.registry import RegistryDocument
+from orchestrator.images.registry_port import RegistryDocument
 
 _HUB_HOST = "registry-1.docker.io"
 _ACCEPT = ", ".join(sorted(INDEX_TYPES | MANIFEST_TYPES))

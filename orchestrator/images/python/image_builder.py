@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from manifests.errors import MalformedDocument, PlatformFault
-from orchestrator.adapters.docker.python_image import PYTHON, PythonImage, build_python_image
-from orchestrator.core.images.image_archive import ImageSettings, TarEntry
+from orchestrator.images.python.python_image import PYTHON, PythonImage, build_python_image
+from orchestrator.images.rules.image_archive import ImageSettings, TarEntry
 
 _LEFT_OUT = frozenset({"__pycache__", ".git", ".venv"})
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from manifests.digests import oci_digest, sha256_hex
 from manifests.encoding import canonical_json, parse_json_object
 from manifests.errors import PlatformFault
-from orchestrator.adapters.docker import python_installation as installation
-from orchestrator.adapters.docker.shared_libraries import find_shared_libraries
-from orchestrator.core.images.image_archive import (
+from orchestrator.images.python import python_installation as installation
+from orchestrator.images.python.shared_libraries import find_shared_libraries
+from orchestrator.images.rules.image_archive import (
     EntryKind,
     ImageSettings,
     Layer,

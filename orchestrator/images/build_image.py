@@ -8,7 +8,7 @@ from pathlib import Path
 
 from manifests.errors import MalformedDocument
 from manifests.text import escape_untrusted
-from orchestrator.ports.image_builder import ImageBuilder
+from orchestrator.images.image_builder_port import ImageBuilder
 
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
 

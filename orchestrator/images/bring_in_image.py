@@ -9,16 +9,16 @@ from manifests.digests import oci_digest
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.images import ImageIdentity
 from orchestrator.engine.ports import ContainerEngine
-from orchestrator.support.reporter import Reporter
-from orchestrator.usecases.images.remove_image import remove_unless_used
-from orchestrator.usecases.images.resolve_image import (
+from orchestrator.images.remove_image import remove_unless_used
+from orchestrator.images.resolve_image import (
     ArchivePlan,
     EnginePlan,
     ImageSources,
     RegistryPlan,
     ResolvedImage,
 )
-from orchestrator.usecases.images.saved_images import saved_config
+from orchestrator.images.saved_images import saved_config
+from orchestrator.support.reporter import Reporter
 
 FreeBytes = Callable[[str], int | None]
 """Free bytes of the file system under a path, or None where this process cannot see it."""

@@ -21,10 +21,14 @@ from manifests.oci import (
     runs_on,
 )
 from manifests.text import escape_untrusted
-from orchestrator.core.images.archive_layers import digest_layer
-from orchestrator.core.images.archive_layouts import ArchiveContents, FoundImage, find_image
-from orchestrator.core.images.archive_members import ArchiveMember, ArchiveSource
-from orchestrator.core.images.image_archive import Layer, docker_archive_chunks, docker_archive_size
+from orchestrator.images.rules.archive_layers import digest_layer
+from orchestrator.images.rules.archive_layouts import ArchiveContents, FoundImage, find_image
+from orchestrator.images.rules.archive_members import ArchiveMember, ArchiveSource
+from orchestrator.images.rules.image_archive import (
+    Layer,
+    docker_archive_chunks,
+    docker_archive_size,
+)
 
 _HEAD_BYTES = 8
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from manifests.digests import OciDigest
-from orchestrator.core.images.image_archive import TarEntry
+from orchestrator.images.rules.image_archive import TarEntry
 
 
 class ImageBuilder(Protocol):

@@ -1,0 +1,1 @@
+"""Container images: name, read, bring in, build and remove them."""

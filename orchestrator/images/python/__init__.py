@@ -1,0 +1,1 @@
+"""Images made of this machine's own Python."""

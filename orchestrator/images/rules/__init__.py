@@ -1,0 +1,1 @@
+"""Image archives, configurations and names, as pure functions."""
