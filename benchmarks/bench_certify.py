@@ -26,7 +26,7 @@ from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.runs.certify import certify
 from orchestrator.usecases.runs.prepare_run import CertifyRequest
 from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
-from orchestrator.usecases.workspaces.add_team import add_team
+from orchestrator.workspace.add_team import add_team
 from sandbox_profiles.profile import SandboxProfile, load_profile
 
 CLIPS = 200

@@ -21,8 +21,6 @@ import numpy as np
 from benchmarks.synthetic_evidence import verify
 from manifests.statements import WorkspaceCreated
 from orchestrator.adapters.files.epee_folder import EditionFile
-from orchestrator.adapters.files.new_workspace import stage_workspace
-from orchestrator.adapters.files.workspace_files import open_workspace
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 from orchestrator.keys.age.age_files import AgeKeyring, AgeSealer, generate_identity
@@ -36,7 +34,9 @@ from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.open_clips import open_sealed_clips
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
-from orchestrator.usecases.workspaces.initialise import WorkspaceMakers, initialise
+from orchestrator.workspace.files.new_workspace import stage_workspace
+from orchestrator.workspace.files.workspace_files import open_workspace
+from orchestrator.workspace.initialise import WorkspaceMakers, initialise
 
 MB = 1_000_000
 CLIPS, FRAMES, SIZE_MB = 200, 651, 200

@@ -24,8 +24,8 @@ from orchestrator.scoring.rules.scoring import scorer_version
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.open_labels import open_names
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
-from orchestrator.usecases.workspaces.add_team import add_team
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.add_team import add_team
+from orchestrator.workspace.workspace import Workspace
 
 DATES = ("2026-12-01", "2027-03-01")
 NOW = datetime(2026, 12, 15, 12, tzinfo=UTC)

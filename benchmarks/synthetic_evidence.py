@@ -22,7 +22,6 @@ from manifests.statements import ImageRemoved, RunFinished, RunReserved, RunStar
 from orchestrator.adapters.files.evidence_source import LEDGER_FILE, open_evidence
 from orchestrator.adapters.files.sample_folder import SampleFolder
 from orchestrator.adapters.files.staged_tar import stage_tar
-from orchestrator.adapters.files.workspace_files import open_workspace as open_files
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 from orchestrator.key_wiring import rotate
@@ -41,9 +40,10 @@ from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_s
 from orchestrator.usecases.runs.run_evidence import write_evidence
 from orchestrator.usecases.standings.rescore import rescore
 from orchestrator.usecases.standings.score_run import score_run
-from orchestrator.usecases.workspaces.add_team import add_team
-from orchestrator.usecases.workspaces.workspace import Workspace
 from orchestrator.wiring import create_workspace, open_workspace, seal
+from orchestrator.workspace.add_team import add_team
+from orchestrator.workspace.files.workspace_files import open_workspace as open_files
+from orchestrator.workspace.workspace import Workspace
 
 OPENS = datetime(2026, 1, 1, tzinfo=UTC)
 CLOSES = datetime(2026, 7, 1, tzinfo=UTC)

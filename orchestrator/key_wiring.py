@@ -9,14 +9,14 @@ from pathlib import Path
 
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import KeyRole
-from orchestrator.adapters.files.workspace_files import open_workspace as open_workspace_files
 from orchestrator.keys.files.passphrases import Passphrases, choose_passphrase, require_strength
 from orchestrator.keys.pem.key_files import KeyFolder, unlock_signing_keys
 from orchestrator.keys.pem.signing_keys import load_signing_keys
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.sql.sql_store import open_sql_ledger
 from orchestrator.support.system_clock import SystemClock
-from orchestrator.usecases.workspaces.rotate_key import (
+from orchestrator.workspace.files.workspace_files import open_workspace as open_workspace_files
+from orchestrator.workspace.rotate_key import (
     Rotated,
     RotationTools,
     rotate_key,

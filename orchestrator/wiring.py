@@ -14,8 +14,6 @@ from manifests.statements import WorkspaceCreated
 from orchestrator.adapters.docker.nvidia_smi import list_gpu_uuids
 from orchestrator.adapters.docker.probe_image import gpu_probe_image
 from orchestrator.adapters.files.epee_folder import EditionFile
-from orchestrator.adapters.files.new_workspace import stage_workspace
-from orchestrator.adapters.files.workspace_files import open_workspace as open_workspace_files
 from orchestrator.adapters.linux_host import LinuxHost
 from orchestrator.core.editions.seal_documents import SealDocument
 from orchestrator.core.editions.sealed_profile import seal_profile
@@ -40,7 +38,6 @@ from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
 from orchestrator.ports.clip_source import EditionSource
-from orchestrator.ports.store import NotAWorkspace
 from orchestrator.support.reporter import Reporter, SilentReporter
 from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
@@ -48,9 +45,12 @@ from orchestrator.usecases.entrants.doctor import DoctorReport, Examination, exa
 from orchestrator.usecases.sandbox.host_gpus import HostGpus
 from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.sandbox.self_test import probe_sandbox, require_sandbox
-from orchestrator.usecases.workspaces.initialise import Initialised, WorkspaceMakers, initialise
 from orchestrator.usecases.workspaces.pick_up import pick_up
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.files.new_workspace import stage_workspace
+from orchestrator.workspace.files.workspace_files import open_workspace as open_workspace_files
+from orchestrator.workspace.initialise import Initialised, WorkspaceMakers, initialise
+from orchestrator.workspace.ports import NotAWorkspace
+from orchestrator.workspace.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile, ShippedProfile, load_profile, parse_profile
 
 

@@ -77,10 +77,10 @@ def export(
     """Write the public evidence as one tar: the same evidence gives the same bytes."""
     from orchestrator.adapters.files.evidence_source import LEDGER_FILE
     from orchestrator.adapters.files.staged_tar import stage_tar
-    from orchestrator.adapters.files.workspace_files import open_workspace
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.ledger.sql.sql_store import open_sql_ledger
     from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
+    from orchestrator.workspace.files.workspace_files import open_workspace
 
     store = open_workspace(workspace)
     request = ExportRequest(target=target, private=private, tiles=log, bag=bagit)

@@ -12,7 +12,7 @@ from orchestrator.cli.options import CURRENT_FOLDER, AsJson, Workspace
 
 if TYPE_CHECKING:
     from orchestrator.keys.rules.recipients import SealingPlan
-    from orchestrator.usecases.workspaces.show_keys import KeyReport
+    from orchestrator.workspace.show_keys import KeyReport
 
 PANEL = "Organizers"
 keys = typer.Typer(
@@ -114,12 +114,12 @@ def recipients_set(
     """
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.keys.sealing_port import Purpose
-    from orchestrator.usecases.workspaces.set_recipients import (
+    from orchestrator.wiring import open_workspace
+    from orchestrator.workspace.set_recipients import (
         OpeningRule,
         RecipientTools,
         set_recipients,
     )
-    from orchestrator.wiring import open_workspace
 
     opened = open_workspace(workspace)
     purpose = Purpose.LABELS if labels else Purpose.CLIPS
@@ -134,8 +134,8 @@ def recipients_set(
 
 def _list(workspace: Path, *, as_json: bool) -> None:
     from orchestrator.cli.views.console import print_json
-    from orchestrator.usecases.workspaces.show_keys import show_keys
     from orchestrator.wiring import open_workspace
+    from orchestrator.workspace.show_keys import show_keys
 
     opened = open_workspace(workspace)
     report = show_keys(ledger=opened.ledger, signing=opened.signing, keyring=opened.keyring)

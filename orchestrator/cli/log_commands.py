@@ -58,8 +58,8 @@ def log_consistency(
     """Prove that the present log extends the one of an older checkpoint (RFC 6962)."""
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.support.files.input_files import read_input_file
-    from orchestrator.usecases.workspaces.log_consistency import prove_consistency
     from orchestrator.wiring import open_workspace
+    from orchestrator.workspace.log_consistency import prove_consistency
 
     note = read_input_file(older)
     proven = prove_consistency(note, source=str(older), ledger=open_workspace(workspace).ledger)

@@ -101,7 +101,7 @@ def team_add(
     """Register a team."""
     from orchestrator import wiring
     from orchestrator.cli.views.console import print_json, say
-    from orchestrator.usecases.workspaces.add_team import add_team
+    from orchestrator.workspace.add_team import add_team
 
     opened = wiring.open_workspace(workspace)
     entry = add_team(

@@ -22,7 +22,7 @@ from benchmarks.small_exams import (
 )
 from orchestrator import wiring
 from orchestrator.cli.main import main
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 QUALIFIER, FINAL = "exam-qualifier", "exam-final"
 ALWAYS_OPEN = ("2020-01-01", "2099-01-01")

@@ -31,7 +31,7 @@ from manifests.digests import sha256_hex
 from manifests.editions import Track
 from orchestrator import wiring
 from orchestrator.cli.main import main
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 from scorers.translation import SegmentScores, TranslationLabel, TranslationParameters, bleurt_model
 from scorers.translation.derangement import derange_main_slices
 from scorers.translation.exam import arrange

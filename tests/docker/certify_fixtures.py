@@ -22,8 +22,8 @@ from orchestrator.usecases.runs.certify import CertifiedRun, certify
 from orchestrator.usecases.runs.list_runs import team_quota
 from orchestrator.usecases.runs.prepare_run import CertifyRequest
 from orchestrator.usecases.sandbox.run_host import RunHost
-from orchestrator.usecases.workspaces.add_team import add_team
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.add_team import add_team
+from orchestrator.workspace.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.hostile_image import SMALL_PROFILE
 

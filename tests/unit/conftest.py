@@ -12,9 +12,7 @@ import pytest
 from benchmarks.synthetic_evidence import verify
 from manifests.statements import WorkspaceCreated
 from orchestrator.adapters.files.epee_folder import EditionFile
-from orchestrator.adapters.files.new_workspace import stage_workspace
 from orchestrator.adapters.files.sample_folder import SampleFolder
-from orchestrator.adapters.files.workspace_files import open_workspace
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 from orchestrator.keys.age.age_files import AgeKeyring, AgeSealer, generate_identity
@@ -26,7 +24,9 @@ from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.usecases.editions.seal_edition import SealingTools
-from orchestrator.usecases.workspaces.initialise import WorkspaceMakers, initialise
+from orchestrator.workspace.files.new_workspace import stage_workspace
+from orchestrator.workspace.files.workspace_files import open_workspace
+from orchestrator.workspace.initialise import WorkspaceMakers, initialise
 
 OPENS = datetime(2026, 1, 1, tzinfo=UTC)
 CLOSES = datetime(2026, 7, 1, tzinfo=UTC)

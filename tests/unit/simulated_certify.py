@@ -27,7 +27,7 @@ from orchestrator.usecases.runs.certify import CertifiedRun, certify
 from orchestrator.usecases.runs.list_runs import team_quota
 from orchestrator.usecases.runs.prepare_run import CertifyRequest
 from orchestrator.usecases.sandbox.run_host import RunHost
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 EDITION, TEAM = "simulated-final", "nova"
 

@@ -7,7 +7,7 @@ import pytest
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import TeamRegistered
 from orchestrator.usecases.editions.seal_edition import SealingTools
-from orchestrator.usecases.workspaces.add_team import add_team
+from orchestrator.workspace.add_team import add_team
 
 
 def add(sealing: SealingTools, name: str, *, organizer: bool = False) -> TeamRegistered:

@@ -20,7 +20,7 @@ from orchestrator.scoring.rules.scoring import ScoreBleurt
 from orchestrator.usecases.standings import scoring_materials
 from orchestrator.usecases.standings.board import BoardRequest, show_board
 from orchestrator.usecases.standings.rescore import rescore
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 from scorers.translation import SegmentScores, TranslationLabel, TranslationParameters
 
 EDITION = "signet-final"

@@ -15,7 +15,6 @@ from rich.console import Console
 from manifests.errors import PlatformFault, RefusedByPolicy
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock
-from orchestrator.adapters.files.workspace_files import open_workspace
 from orchestrator.adapters.linux_host import LinuxHost
 from orchestrator.cli.views.doctor_view import doctor_document, doctor_view
 from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuRequest, parse_nvidia_smi
@@ -30,6 +29,7 @@ from orchestrator.usecases.entrants.doctor_host import (
 )
 from orchestrator.usecases.entrants.doctor_sandbox import sandbox_findings, try_profile
 from orchestrator.usecases.sandbox.self_test import CheckResult
+from orchestrator.workspace.files.workspace_files import open_workspace
 from sandbox_profiles.profile import load_profile
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -25,8 +25,8 @@ from orchestrator.ledger import append as ledger_append
 from orchestrator.ledger.ports import Ledger
 from orchestrator.ledger.rules.log_audit import audit_log
 from orchestrator.ledger.sql import sql_store as ledger_sql
-from orchestrator.usecases.workspaces.show_keys import show_keys
 from orchestrator.wiring import create_workspace, open_workspace
+from orchestrator.workspace.show_keys import show_keys
 from tests.unit.killed_processes import die_after, die_before, exit_code
 
 ROLES: tuple[KeyRole, ...] = ("run", "scorer", "log")

@@ -32,7 +32,7 @@ from orchestrator.usecases.runs.list_runs import (
     void_by_organizer,
 )
 from orchestrator.usecases.standings.rescore import rescore
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 FIRST, SECOND = "exam-final", "exam-other"
 RUN = "00000000000000aa"

@@ -16,7 +16,7 @@ from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.rules.checkpoint import Checkpoint, note_verifier, render_checkpoint
 from orchestrator.ledger.rules.merkle import verify_consistency
 from orchestrator.ledger.stored_ledger import StoredLedger
-from orchestrator.usecases.workspaces.log_consistency import prove_consistency
+from orchestrator.workspace.log_consistency import prove_consistency
 
 TEAMS = ("nova", "vega", "lyra", "crux", "ara")
 

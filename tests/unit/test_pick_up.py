@@ -29,7 +29,7 @@ from orchestrator.usecases.runs.recover_runs import RunIntent, remember_run
 from orchestrator.usecases.sandbox.sandbox_parts import PartNames
 from orchestrator.usecases.standings.settle_submissions import staged_file
 from orchestrator.usecases.workspaces.pick_up import pick_up
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 EDITION = "exam-final"
 RUN = "00000000000000aa"

@@ -26,7 +26,7 @@ from orchestrator.core.runs.evidence import in_toto_statement, is_private
 from orchestrator.usecases.runs.finish_run import void_run
 from orchestrator.usecases.runs.run_evidence import has_evidence, load_record, write_evidence
 from orchestrator.usecases.standings.score_run import score_run
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 EDITION, TEAM = "evidence-final", "nova"
 

@@ -33,7 +33,7 @@ from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.usecases.runs.signed_folder import is_signed, sign_folder
 from orchestrator.usecases.standings.rescore import rescore
 from orchestrator.usecases.standings.score_run import score_run
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 FINAL = "synthetic-final"
 

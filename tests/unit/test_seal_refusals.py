@@ -14,7 +14,7 @@ import pytest
 from manifests.errors import MalformedDocument, PlatformFault
 from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.workspaces.initialise import WorkspaceMakers, initialise
+from orchestrator.workspace.initialise import WorkspaceMakers, initialise
 
 ContentsOf = Callable[[Path], dict[str, bytes]]
 

@@ -31,7 +31,7 @@ from orchestrator.usecases.standings.submit_predictions import (
     Submitted,
     submit_predictions,
 )
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 QUALIFIER = "synthetic-qualifier"
 

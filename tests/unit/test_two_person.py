@@ -20,7 +20,7 @@ from orchestrator.usecases.editions.open_clips import open_sealed_clips
 from orchestrator.usecases.editions.open_labels import find_commitment, open_salted_labels
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
-from orchestrator.usecases.workspaces.set_recipients import (
+from orchestrator.workspace.set_recipients import (
     OpeningRule,
     RecipientTools,
     set_recipients,

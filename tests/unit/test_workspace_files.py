@@ -17,10 +17,10 @@ import pytest
 
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from orchestrator import wiring
-from orchestrator.adapters.files.new_workspace import STAGING
-from orchestrator.adapters.files.workspace_files import WorkspaceFiles, open_workspace
-from orchestrator.ports.store import FileAbsent, NotAWorkspace
-from orchestrator.usecases.workspaces.initialise import WorkspaceMakers, initialise
+from orchestrator.workspace.files.new_workspace import STAGING
+from orchestrator.workspace.files.workspace_files import WorkspaceFiles, open_workspace
+from orchestrator.workspace.initialise import WorkspaceMakers, initialise
+from orchestrator.workspace.ports import FileAbsent, NotAWorkspace
 from tests.unit.killed_processes import die, exit_code
 
 RUN = "0123456789abcdef"
@@ -83,7 +83,7 @@ def test_a_writer_that_is_killed_leaves_the_old_file(store: WorkspaceFiles) -> N
     store.replace("runs/a/run.json", b"old")
     script = (
         "import os, pathlib, signal, sys\n"
-        "from orchestrator.adapters.files.workspace_files import open_workspace\n"
+        "from orchestrator.workspace.files.workspace_files import open_workspace\n"
         "pathlib.Path.rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "open_workspace(pathlib.Path(sys.argv[1])).replace('runs/a/run.json', b'new')\n"
     )
@@ -107,7 +107,7 @@ def test_a_run_is_alive_while_its_lock_is_held(store: WorkspaceFiles) -> None:
 def test_a_killed_process_lets_go_of_its_run(store: WorkspaceFiles) -> None:
     script = (
         "import pathlib, sys\n"
-        "from orchestrator.adapters.files.workspace_files import open_workspace\n"
+        "from orchestrator.workspace.files.workspace_files import open_workspace\n"
         f"with open_workspace(pathlib.Path(sys.argv[1])).lock_run('{RUN}'):\n"
         "    print('held', flush=True)\n"
         "    sys.stdin.read()\n"

@@ -48,7 +48,6 @@ from orchestrator.ledger.rules.checkpoint import parse_checkpoint
 from orchestrator.ledger.rules.entries import StoredLeaf
 from orchestrator.ledger.rules.keyset import Keyset
 from orchestrator.ports.evidence_tree import StagedTar
-from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.tar.deterministic_tar import tar_chunks
 from orchestrator.usecases.auditing.verify import (
     LogSource,
@@ -56,6 +55,7 @@ from orchestrator.usecases.auditing.verify import (
     left_evidence,
     verify_evidence,
 )
+from orchestrator.workspace.ports import WorkspaceStore
 
 _CARD_FILES = frozenset({PUBLIC_CARD, "scorer.pub", "private.sha256"})
 

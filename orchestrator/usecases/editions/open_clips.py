@@ -15,12 +15,12 @@ from manifests.vocabulary import parse_vocabulary, render_vocabulary
 from orchestrator.core.editions.clip_archives import InputFile, input_bytes, unpack_clip
 from orchestrator.keys.sealing_port import SealedFileChanged, Unsealer
 from orchestrator.ports.clip_source import ClipFolder
-from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.clip_files import read_clip
 from orchestrator.usecases.editions.sealed_editions import SealedEdition
 from orchestrator.usecases.editions.settle_editions import CLIP_SUMS_FILE
-from orchestrator.usecases.workspaces.opening import require_openable
+from orchestrator.workspace.opening import require_openable
+from orchestrator.workspace.ports import WorkspaceStore
 
 EXAM_FILE = "exam.json"
 SeeAnnotation = Callable[[EntrantAnnotation], None]

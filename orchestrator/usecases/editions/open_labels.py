@@ -9,10 +9,10 @@ from manifests.statements import EditionSealed, LabelsAdded, LabelsCommitment
 from orchestrator.core.editions.opaque_names import parse_names
 from orchestrator.keys.sealing_port import Unsealer
 from orchestrator.ledger.ports import Ledger
-from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.editions.sealed_editions import SealedEdition
 from orchestrator.usecases.editions.sealed_labels import NAMES_FILE, labels_file
-from orchestrator.usecases.workspaces.opening import require_openable
+from orchestrator.workspace.opening import require_openable
+from orchestrator.workspace.ports import WorkspaceStore
 
 
 def label_commitments(edition: str, ledger: Ledger) -> tuple[LabelsCommitment, ...]:

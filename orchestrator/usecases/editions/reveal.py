@@ -10,14 +10,14 @@ from manifests.errors import RefusedByPolicy
 from manifests.statements import EditionRevealed, Statement
 from orchestrator.keys.sealing_port import Keyring, Purpose
 from orchestrator.ledger.ports import Entry, Ledger
-from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.clock import Clock
 from orchestrator.support.reporter import Reporter, SilentReporter, Step
 from orchestrator.usecases.editions.open_clips import open_clip_sums
 from orchestrator.usecases.editions.open_labels import label_commitments, open_salted_labels
 from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
 from orchestrator.usecases.editions.settle_editions import CLIP_SUMS_FILE
-from orchestrator.usecases.workspaces.opening import require_openable
+from orchestrator.workspace.opening import require_openable
+from orchestrator.workspace.ports import WorkspaceStore
 
 REVEALED_FOLDER = "revealed"
 CLIP_SUMS = f"{REVEALED_FOLDER}/clips.sha256"

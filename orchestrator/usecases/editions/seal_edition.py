@@ -31,7 +31,6 @@ from orchestrator.keys.sealing_port import BulkSealer, Sealer
 from orchestrator.ledger.ports import Entry, Ledger
 from orchestrator.ledger.rules.keyset import ROLES
 from orchestrator.ports.clip_source import ClipFolder, EditionSource
-from orchestrator.ports.store import StagedEdition, WorkspaceStore
 from orchestrator.support.clock import Clock
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.clip_files import read_clip
@@ -52,6 +51,7 @@ from orchestrator.usecases.editions.settle_editions import (
     settle,
     settle_abandoned,
 )
+from orchestrator.workspace.ports import StagedEdition, WorkspaceStore
 
 WORKERS: Final = 2
 """Threads that seal clips; more of them wait for one another more than they work."""

@@ -11,7 +11,6 @@ from manifests.statements import EditionSealed
 from manifests.sums import parse_sums
 from orchestrator.core.editions.seal_documents import SealDocument, parse_seal
 from orchestrator.ledger.ports import Ledger
-from orchestrator.ports.store import WorkspaceStore
 from orchestrator.usecases.editions.settle_editions import (
     EDITION_FILE,
     PROFILE_FILE,
@@ -19,6 +18,7 @@ from orchestrator.usecases.editions.settle_editions import (
     SEALED_SUMS_FILE,
     VOCABULARY_FILE,
 )
+from orchestrator.workspace.ports import WorkspaceStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

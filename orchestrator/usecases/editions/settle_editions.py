@@ -5,7 +5,7 @@ from __future__ import annotations
 from manifests.digests import sha256_hex
 from manifests.statements import EditionSealed
 from orchestrator.ledger.ports import Ledger
-from orchestrator.ports.store import StagedEdition, WorkspaceStore
+from orchestrator.workspace.ports import StagedEdition, WorkspaceStore
 
 EDITION_FILE = "edition.yaml"
 PROFILE_FILE = "profile.yaml"

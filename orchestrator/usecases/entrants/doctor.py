@@ -18,7 +18,6 @@ from orchestrator.engine.ports import ContainerEngine, EngineDescription, Engine
 from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.ports.gpus import GpuInventory
 from orchestrator.ports.host import Host
-from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.clock import Clock
 from orchestrator.usecases.entrants.doctor_engine import engine_findings
 from orchestrator.usecases.entrants.doctor_host import (
@@ -35,6 +34,7 @@ from orchestrator.usecases.entrants.doctor_sandbox import (
     try_profile,
 )
 from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
+from orchestrator.workspace.ports import WorkspaceStore
 from sandbox_profiles.profile import SandboxProfile
 
 

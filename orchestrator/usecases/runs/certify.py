@@ -55,7 +55,7 @@ from orchestrator.usecases.runs.run_evidence import run_folder
 from orchestrator.usecases.sandbox.run_host import RunHost, environment_document
 from orchestrator.usecases.sandbox.sandbox_parts import remove_leftovers
 from orchestrator.usecases.sandbox.sandbox_request import StartFacts
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
 
 HOST_LOCK = "host"

@@ -17,7 +17,7 @@ from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.runs.execute_run import ExecutedRun
 from orchestrator.usecases.runs.run_evidence import load_record, run_folder, write_evidence
 from orchestrator.usecases.standings.score_run import score_run
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
 
 CONSUMER_ANSWERS = "consumer.jsonl"

@@ -15,7 +15,7 @@ from orchestrator.ledger.rules.run_states import Run, fold_runs
 from orchestrator.usecases.editions.sealed_editions import find_seal_statement
 from orchestrator.usecases.runs.finish_run import void_run
 from orchestrator.usecases.runs.run_evidence import load_record, run_folder, write_evidence
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 LONGEST_REASON = 300
 

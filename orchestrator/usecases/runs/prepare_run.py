@@ -26,7 +26,7 @@ from orchestrator.usecases.editions.settle_editions import PROFILE_FILE
 from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
 from orchestrator.usecases.sandbox.host_gpus import choose_host_gpus
 from orchestrator.usecases.sandbox.run_host import RunHost
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile
 
 LARGEST_REPEAT = 10

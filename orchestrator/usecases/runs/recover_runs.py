@@ -22,7 +22,7 @@ from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
 from orchestrator.support.reporter import Reporter
 from orchestrator.usecases.runs.finish_run import remove_image, score_and_sign, void_run
 from orchestrator.usecases.sandbox.sandbox_parts import remove_leftovers
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 DIED = "the orchestrator died while the run was {state}; nothing of it is scored"
 

@@ -47,7 +47,7 @@ from orchestrator.usecases.standings.scoring_materials import (
     pose_opener,
     scoring_task,
 )
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 from scorers.translation import Poses
 
 

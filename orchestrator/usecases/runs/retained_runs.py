@@ -14,7 +14,7 @@ from orchestrator.core.runs.evidence import PREDICTIONS
 from orchestrator.core.runs.run_record import run_history
 from orchestrator.ledger.ports import Ledger
 from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
-from orchestrator.ports.store import WorkspaceStore
+from orchestrator.workspace.ports import WorkspaceStore
 from scorers.cards import Json
 
 

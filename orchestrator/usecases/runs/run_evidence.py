@@ -30,8 +30,8 @@ from orchestrator.core.runs.evidence import (
     record_bytes,
 )
 from orchestrator.core.runs.run_record import certified_run_number, run_history, run_record
-from orchestrator.ports.store import WorkspaceStore
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.ports import WorkspaceStore
+from orchestrator.workspace.workspace import Workspace
 
 POSE_FOLDER = "pose"
 

@@ -12,8 +12,8 @@ from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.sums import parse_sums, render_sums
 from orchestrator.core.runs.evidence import PRIVATE_SUMS, SUMS, SUMS_SIGNATURE, is_private
 from orchestrator.keys.rules.signatures import verify_signature
-from orchestrator.ports.store import WorkspaceStore
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.ports import WorkspaceStore
+from orchestrator.workspace.workspace import Workspace
 
 SigningRole = Literal["run", "scorer"]
 

@@ -14,7 +14,7 @@ from orchestrator.core.standings.counterpart import find_counterpart
 from orchestrator.ledger.ports import Ledger
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.usecases.standings.compare_rows import row_comparer
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from orchestrator.core.standings.board import Comparer
 from orchestrator.core.standings.board_rows import BoardFacts, BoardRow
 from orchestrator.core.standings.row_flags import NotCompared
 from orchestrator.keys.sealing_port import IdentityMissing, Purpose
-from orchestrator.ports.store import FileAbsent
 from orchestrator.scoring.rules.comparing import compare_runs, measure_translation
 from orchestrator.scoring.rules.scoring import ScoringTask
 from orchestrator.usecases.runs.retained_runs import find_retained
@@ -19,7 +18,8 @@ from orchestrator.usecases.standings.scoring_materials import (
     open_materials,
     scoring_task,
 )
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.ports import FileAbsent
+from orchestrator.workspace.workspace import Workspace
 from scorers import translation
 from scorers.statistics.paired import PairedComparison
 from scorers.translation import LeadershipDecision, Measurement, TranslationParameters

@@ -13,7 +13,7 @@ from orchestrator.usecases.runs.retained_runs import retained_run
 from orchestrator.usecases.standings.score_run import score_retained
 from orchestrator.usecases.standings.scoring_materials import open_materials
 from orchestrator.usecases.standings.settle_submissions import settle_submissions
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
 
 

@@ -11,7 +11,7 @@ from manifests.statements import Statement, SubmissionReviewed
 from manifests.text import escape_untrusted
 from orchestrator.ledger.ports import Entry
 from orchestrator.ledger.rules.run_states import RunState, fold_runs
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 Decision = Literal["accept", "decline", "ask-final"]
 

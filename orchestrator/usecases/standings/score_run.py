@@ -15,7 +15,6 @@ from manifests.errors import ClaimDoesNotHold
 from manifests.statements import RunScored, Statement
 from orchestrator.core.runs.evidence import PRIVATE_CARD, PUBLIC_CARD, SUMS
 from orchestrator.ledger.ports import Entry
-from orchestrator.ports.store import WorkspaceStore
 from orchestrator.scoring.rules.board_figures import board_figures
 from orchestrator.scoring.rules.scoring import score
 from orchestrator.usecases.runs.retained_runs import RetainedRun, find_retained
@@ -25,7 +24,8 @@ from orchestrator.usecases.standings.scoring_materials import (
     open_materials,
     scoring_task,
 )
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.ports import WorkspaceStore
+from orchestrator.workspace.workspace import Workspace
 from scorers.cards import Json, ScoreCard
 
 

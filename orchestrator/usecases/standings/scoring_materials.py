@@ -19,7 +19,6 @@ from manifests.vocabulary import parse_vocabulary
 from orchestrator.core.editions.clip_archives import unpack_clip
 from orchestrator.core.runs.evidence import pose_clip
 from orchestrator.keys.sealing_port import Purpose, SealedFileChanged, Unsealer
-from orchestrator.ports.store import WorkspaceStore
 from orchestrator.scoring.rules.scoring import (
     Parameters,
     ScoreBleurt,
@@ -29,7 +28,8 @@ from orchestrator.scoring.rules.scoring import (
 from orchestrator.usecases.editions.open_labels import find_commitment, open_labels
 from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
 from orchestrator.usecases.runs.retained_runs import RetainedRun, read_retained
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.ports import WorkspaceStore
+from orchestrator.workspace.workspace import Workspace
 from scorers.translation import LazyPoses, Poses
 
 CONSUMER = "consumer.jsonl"

@@ -17,7 +17,7 @@ from orchestrator.core.runs.evidence import PREDICTIONS, PRIVATE_CARD, PUBLIC_CA
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.usecases.runs.signed_folder import is_signed, sign_folder
 from orchestrator.usecases.standings.score_run import score_run
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
 
 _STAGED = re.compile(r"submission-([0-9a-f]{16})\.jsonl")

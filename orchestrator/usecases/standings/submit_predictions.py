@@ -29,7 +29,7 @@ from orchestrator.usecases.standings.settle_submissions import (
     settle_submissions,
     staged_file,
 )
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
 
 TrainingData = Literal["open-data", "private-data"]

@@ -10,7 +10,7 @@ from orchestrator.support.reporter import Reporter
 from orchestrator.usecases.editions.settle_editions import settle_abandoned
 from orchestrator.usecases.runs.recover_runs import abandoned_runs, recover_runs
 from orchestrator.usecases.standings.settle_submissions import settle_submissions
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 
 def pick_up(

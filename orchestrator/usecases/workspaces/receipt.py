@@ -8,7 +8,7 @@ from orchestrator.core.log.receipt_document import render_receipt
 from orchestrator.ledger.ports import Entry, Ledger
 from orchestrator.ledger.rules.checkpoint import parse_checkpoint
 from orchestrator.ledger.rules.keyset import fold_keyset
-from orchestrator.usecases.workspaces.workspace import Workspace
+from orchestrator.workspace.workspace import Workspace
 
 
 def make_receipt(workspace: Workspace, run_id: str) -> bytes:

@@ -22,8 +22,8 @@ from manifests.text import escape_untrusted
 from orchestrator.keys.signing_port import KeyFiles, SigningKeys
 from orchestrator.ledger.ports import Ledger
 from orchestrator.ledger.rules.keyset import ROLES
-from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.clock import Clock
+from orchestrator.workspace.ports import WorkspaceStore
 
 MAX_REASON = 500
 

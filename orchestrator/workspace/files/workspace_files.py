@@ -9,8 +9,6 @@ from pathlib import Path, PurePosixPath
 
 from manifests.encoding import Json, parse_json_object, readable_json
 from manifests.errors import PlatformFault, RefusedByPolicy
-from orchestrator.adapters.files.staged_editions import STAGING_PREFIX, StagedFolder
-from orchestrator.ports.store import FileAbsent, NotAWorkspace
 from orchestrator.support.files.durable_files import (
     TEMPORARY_PREFIX,
     create_durably,
@@ -21,6 +19,8 @@ from orchestrator.support.files.durable_files import (
     sync_folder,
 )
 from orchestrator.support.files.locks import is_locked, try_lock
+from orchestrator.workspace.files.staged_editions import STAGING_PREFIX, StagedFolder
+from orchestrator.workspace.ports import FileAbsent, NotAWorkspace
 
 MARKER = "piste.json"
 MARKER_BYTES = readable_json({"workspace": "piste/1"})
@@ -48,7 +48,7 @@ def open_workspace(root: Path) -> WorkspaceFiles:
 
 
 class WorkspaceFiles:
-    """Implements `orchestrator.ports.store.WorkspaceStore`."""
+    """Implements `orchestrator.workspace.ports.WorkspaceStore`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()

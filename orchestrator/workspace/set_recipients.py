@@ -19,8 +19,8 @@ from orchestrator.keys.rules.recipients import (
     encode_recipients,
 )
 from orchestrator.keys.sealing_port import Keyring, Purpose, Sealer
-from orchestrator.ports.store import WorkspaceStore
-from orchestrator.usecases.workspaces.initialise import RECIPIENTS_FILE
+from orchestrator.workspace.initialise import RECIPIENTS_FILE
+from orchestrator.workspace.ports import WorkspaceStore
 
 MAX_RECIPIENTS = 16
 _SECRET = "AGE-SECRET-KEY-"  # noqa: S105 - how every one begins

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from orchestrator.keys.sealing_port import Keyring, Sealer
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.ports import Ledger
-from orchestrator.ports.store import WorkspaceStore
 from orchestrator.support.clock import Clock
+from orchestrator.workspace.ports import WorkspaceStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

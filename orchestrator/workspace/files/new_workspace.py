@@ -15,19 +15,19 @@ from pathlib import Path
 
 from manifests.errors import RefusedByPolicy
 from manifests.text import escape_untrusted
-from orchestrator.adapters.files.workspace_files import FOLDERS, KEYS, MARKER, MARKER_BYTES
 from orchestrator.support.files.durable_files import (
     create_durably,
     disk_faults,
     make_folders,
     sync_folder,
 )
+from orchestrator.workspace.files.workspace_files import FOLDERS, KEYS, MARKER, MARKER_BYTES
 
 STAGING = ".piste-init"
 
 
 class StagedWorkspace:
-    """Implements `orchestrator.ports.store.StagedWorkspace`."""
+    """Implements `orchestrator.workspace.ports.StagedWorkspace`."""
 
     def __init__(self, root: Path) -> None:
         self._final = root

@@ -11,8 +11,8 @@ from manifests.statements import PublicKey, WorkspaceCreated
 from orchestrator.keys.rules.recipients import SealRecipients, any_of, encode_recipients
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
-from orchestrator.ports.store import StagedWorkspace
 from orchestrator.support.clock import Clock
+from orchestrator.workspace.ports import StagedWorkspace
 
 RECIPIENTS_FILE = "keys/recipients.json"
 

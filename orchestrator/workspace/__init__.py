@@ -1,0 +1,1 @@
+"""The workspace folder: make it, open it, look after its keys and teams."""

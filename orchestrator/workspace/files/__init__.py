@@ -1,0 +1,1 @@
+"""The workspace on a local disk."""
