@@ -20,7 +20,6 @@ from manifests.labels import RecognitionLabel
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import ImageRemoved, RunFinished, RunReserved, RunStarted, RunVoided
 from orchestrator.adapters.files.evidence_source import LEDGER_FILE, open_evidence
-from orchestrator.adapters.files.sample_folder import SampleFolder
 from orchestrator.adapters.files.staged_tar import stage_tar
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
@@ -28,6 +27,8 @@ from orchestrator.key_wiring import rotate
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.sql.sql_store import open_sql_ledger
+from orchestrator.samples.files.sample_folder import SampleFolder
+from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
 from orchestrator.usecases.auditing.verify import Report, VerifyRequest, verify_evidence
@@ -35,7 +36,6 @@ from orchestrator.usecases.auditing.verify_editions import GivenLabels
 from orchestrator.usecases.editions.labels_add import LabelTools, add_labels
 from orchestrator.usecases.editions.open_labels import open_labels, open_salted_labels
 from orchestrator.usecases.editions.reveal import RevealTools, reveal_edition
-from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
 from orchestrator.usecases.runs.run_evidence import write_evidence
 from orchestrator.usecases.standings.rescore import rescore

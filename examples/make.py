@@ -27,13 +27,13 @@ from manifests.labels import parse_labels
 from manifests.predictions.lines import ClipExpectation
 from manifests.predictions.segmentation import read_segmentation
 from manifests.vocabulary import render_vocabulary
-from orchestrator.core.editions.sample_clips import SampleClip, draw_clips, sentence
-from orchestrator.core.editions.sample_signs import SCORED_GLOSSES
 from orchestrator.core.runs.consumer_segments import consumer_annotation
-from orchestrator.entrants import recognize, segment
+from orchestrator.samples.baselines import recognize, segment
+from orchestrator.samples.rules.sample_clips import SampleClip, draw_clips, sentence
+from orchestrator.samples.rules.sample_signs import SCORED_GLOSSES
+from orchestrator.samples.sample_edition import annotation, label, npy_file
+from orchestrator.samples.train_baselines import train_baseline
 from orchestrator.scoring.rules.scoring import ScoringTask, default_parameters, translation_labels
-from orchestrator.usecases.editions.sample_edition import annotation, label, npy_file
-from orchestrator.usecases.editions.train_baselines import train_baseline
 from scorers.translation.bleurt_scores import SegmentScores, render_segment_scores
 from scorers.translation.derangement import derange_main_slices
 from scorers.translation.exam import arrange

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from manifests.editions import Edition, Track
 from manifests.errors import RefusedByPolicy
-from orchestrator.adapters.files.sample_folder import SampleFolder
 from orchestrator.images.build_image import BuiltEntry, build_image
 from orchestrator.images.python.image_builder import PythonImageBuilder
 from orchestrator.images.rules.image_archive import TarEntry
+from orchestrator.samples.files.sample_folder import SampleFolder
+from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
+from orchestrator.samples.train_baselines import PROGRAM_OF_TRACK, train_baseline
 from orchestrator.support.system_clock import SystemClock
-from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
-from orchestrator.usecases.editions.train_baselines import PROGRAM_OF_TRACK, train_baseline
 
 
 def image_cache() -> Path:
@@ -47,7 +47,7 @@ def make_sample(
 def build_baseline(track: Track, output: Path) -> BuiltEntry:
     """Build the shipped baseline of a track: its program and what it learned."""
     program, knowledge_file = PROGRAM_OF_TRACK[track]
-    entrants = resources.files("orchestrator.entrants")
+    entrants = resources.files("orchestrator.samples.baselines")
     builder = PythonImageBuilder(image_cache())
     entries = (
         TarEntry(path=f"/app/{program}", data=entrants.joinpath(program).read_bytes()),

@@ -58,8 +58,8 @@ def edit(
 
     Outer windows may overlap; then further files are written beside the first, as NAME.2.jsonl.
     """
-    from orchestrator.adapters.files.sample_folder import SampleFolder
     from orchestrator.cli.views.console import print_json, say
+    from orchestrator.samples.files.sample_folder import SampleFolder
     from orchestrator.scoring.segment_tools import Edit, edit_labels
 
     made = edit_labels(_read(labels), Edit(kind), size, seed=seed)
@@ -88,8 +88,8 @@ def select(
     as_json: AsJson = False,
 ) -> None:
     """Choose segmenters on VALIDATION labels and write the choice to a manifest."""
-    from orchestrator.adapters.files.sample_folder import SampleFolder
     from orchestrator.cli.views.console import print_json, say
+    from orchestrator.samples.files.sample_folder import SampleFolder
     from orchestrator.scoring.segment_tools import select as select_candidates
 
     _refuse_existing([output])

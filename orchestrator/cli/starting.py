@@ -21,8 +21,8 @@ def new(
 ) -> None:
     """Start an entry: a small program that passes a dry run as it is, with all to build it."""
     from orchestrator.cli.views.console import print_json, say
+    from orchestrator.samples.new_kit import new_kit
     from orchestrator.support.files.new_folder import create_folder
-    from orchestrator.usecases.entrants.new_kit import new_kit
 
     made = new_kit(Path(), name, track, create=create_folder)
     if as_json:

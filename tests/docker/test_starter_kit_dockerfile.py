@@ -20,8 +20,8 @@ import pytest
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.images.python.python_image import PythonImage, build_python_image
 from orchestrator.images.rules.image_archive import ImageSettings, TarEntry
+from orchestrator.samples.new_kit import new_kit
 from orchestrator.support.files.new_folder import create_folder
-from orchestrator.usecases.entrants.new_kit import new_kit
 
 pytestmark = pytest.mark.docker
 

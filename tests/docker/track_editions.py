@@ -20,8 +20,8 @@ from manifests.oci import OCI_CONFIG, OCI_LAYER, OCI_MANIFEST
 from orchestrator import sample_wiring, wiring
 from orchestrator.images.python.python_image import BuiltImage, build_python_image, python_program
 from orchestrator.images.rules.image_archive import ImageSettings, TarEntry
+from orchestrator.samples.train_baselines import PROGRAM_OF_TRACK, train_baseline
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.editions.train_baselines import PROGRAM_OF_TRACK, train_baseline
 from orchestrator.usecases.sandbox.run_host import RunHost
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.certify_fixtures import Organizer
@@ -84,7 +84,7 @@ def baseline_archive(
     Every call makes another image.
     """
     program, knowledge = PROGRAM_OF_TRACK[track]
-    source = resources.files("orchestrator.entrants").joinpath(program).read_bytes()
+    source = resources.files("orchestrator.samples.baselines").joinpath(program).read_bytes()
     module = program.removesuffix(".py")
     start = f"""
         from pathlib import Path

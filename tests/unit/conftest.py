@@ -12,7 +12,6 @@ import pytest
 from benchmarks.synthetic_evidence import verify
 from manifests.statements import WorkspaceCreated
 from orchestrator.adapters.files.epee_folder import EditionFile
-from orchestrator.adapters.files.sample_folder import SampleFolder
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
 from orchestrator.keys.age.age_files import AgeKeyring, AgeSealer, generate_identity
@@ -21,8 +20,9 @@ from orchestrator.keys.rules.recipients import SealRecipients
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
+from orchestrator.samples.files.sample_folder import SampleFolder
+from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.usecases.editions.seal_edition import SealingTools
 from orchestrator.workspace.files.new_workspace import stage_workspace
 from orchestrator.workspace.files.workspace_files import open_workspace

@@ -17,7 +17,6 @@ from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.adapters.files.epee_folder import EpeeFolder
-from orchestrator.adapters.files.sample_folder import SampleFolder
 from orchestrator.core.diagnosis.findings import Cause
 from orchestrator.core.images.elf import Architecture
 from orchestrator.core.images.tiny_image import TinyImage, tiny_image
@@ -28,10 +27,11 @@ from orchestrator.images.http.registry import HttpRegistry
 from orchestrator.images.resolve_image import ImageSources
 from orchestrator.ports.container_window import ContainerWindow, NetworkAttempts, SpaceUse
 from orchestrator.ports.gpus import NoGpus
+from orchestrator.samples.files.sample_folder import SampleFolder
+from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.scoring.score_files import InputFile
 from orchestrator.support.interruption import Interrupted
 from orchestrator.support.reporter import SilentReporter, Step
-from orchestrator.usecases.editions.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.usecases.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
 from orchestrator.usecases.entrants.dry_run_input import DryRunInput, read_dry_run_input
 from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport

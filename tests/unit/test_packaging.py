@@ -25,10 +25,10 @@ DATA = (
     "sandbox_profiles/certified.yaml",
     "sandbox_profiles/strict.yaml",
     "sandbox_profiles/gvisor.yaml",
-    "orchestrator/entrants/__init__.py",
-    "orchestrator/starter_kits/shared/Dockerfile",
-    "orchestrator/starter_kits/shared/dockerignore",
-    "orchestrator/starter_kits/recognition/README.md",
+    "orchestrator/samples/baselines/__init__.py",
+    "orchestrator/samples/starter_kits/shared/Dockerfile",
+    "orchestrator/samples/starter_kits/shared/dockerignore",
+    "orchestrator/samples/starter_kits/recognition/README.md",
 )
 
 

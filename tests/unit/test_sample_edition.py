@@ -23,23 +23,23 @@ from manifests.predictions.recognition import read_recognition
 from manifests.predictions.segmentation import read_segmentation
 from manifests.predictions.translation import read_translation
 from orchestrator.adapters.files.epee_folder import EditionFile, EpeeFolder
-from orchestrator.adapters.files.sample_folder import SampleFolder
-from orchestrator.core.editions.sample_clips import draw_clips
-from orchestrator.core.editions.sample_signs import GLOSSES, SCORED_GLOSSES
-from orchestrator.entrants import recognize, segment, translate
-from orchestrator.usecases.editions.open_clips import read_open_clips
-from orchestrator.usecases.editions.sample_edition import (
+from orchestrator.samples.baselines import recognize, segment, translate
+from orchestrator.samples.files.sample_folder import SampleFolder
+from orchestrator.samples.rules.sample_clips import draw_clips
+from orchestrator.samples.rules.sample_signs import GLOSSES, SCORED_GLOSSES
+from orchestrator.samples.sample_edition import (
     HELD_OUT_SIGNER,
     SampleRequest,
     make_sample_edition,
 )
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.editions.train_baselines import (
+from orchestrator.samples.train_baselines import (
     PROGRAM_OF_TRACK,
     TRAINING_CLIPS,
     train_baseline,
     training_clips,
 )
+from orchestrator.usecases.editions.open_clips import read_open_clips
+from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 
 REQUEST = SampleRequest(
     edition="sample-2026",

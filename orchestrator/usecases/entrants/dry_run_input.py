@@ -14,6 +14,7 @@ from manifests.labels import Labels, parse_labels, parse_salted_labels
 from manifests.text import escape_untrusted
 from manifests.vocabulary import parse_vocabulary
 from orchestrator.ports.clip_source import ClipFolder
+from orchestrator.samples.sample_edition import LABELS_FILE
 from orchestrator.scoring.rules.scoring import (
     Parameters,
     ScoringTask,
@@ -22,7 +23,6 @@ from orchestrator.scoring.rules.scoring import (
     score,
 )
 from orchestrator.scoring.score_files import InputFile
-from orchestrator.usecases.editions.sample_edition import LABELS_FILE
 from orchestrator.usecases.entrants.diagnose_run import OpenClips
 from scorers.cards import ScoreCard
 

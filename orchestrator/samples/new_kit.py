@@ -46,7 +46,7 @@ def kit_files(name: str, track: Track) -> dict[str, bytes]:
             f'"{escape_untrusted(name, 80)}" cannot name the kit\'s folder and image; use 1 to 63 '
             "of a-z 0-9 -, with a letter or digit at both ends, as my-entry"
         )
-    kits = resources.files("orchestrator.starter_kits")
+    kits = resources.files("orchestrator.samples.starter_kits")
     found = {
         target: kits.joinpath(folder, source).read_bytes()
         for folder, sources in ((track, _OF_TRACK), ("shared", _OF_ALL))

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.core.editions.sample_bodies import SIGNERS, SignerStyle, body_frames, signer_style
-from orchestrator.core.editions.sample_signs import (
+from orchestrator.samples.rules.sample_bodies import SIGNERS, SignerStyle, body_frames, signer_style
+from orchestrator.samples.rules.sample_signs import (
     REST,
     SCORED_GLOSSES,
     UNSCORED_GLOSSES,

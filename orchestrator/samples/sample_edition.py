@@ -19,8 +19,8 @@ from manifests.editions import SCORER_OF_TRACK, Edition, Track, parse_edition
 from manifests.encoding import canonical_json, readable_json
 from manifests.errors import MalformedDocument
 from manifests.vocabulary import render_vocabulary
-from orchestrator.core.editions.sample_clips import SampleClip, draw_clips
-from orchestrator.core.editions.sample_signs import SCORED_GLOSSES
+from orchestrator.samples.rules.sample_clips import SampleClip, draw_clips
+from orchestrator.samples.rules.sample_signs import SCORED_GLOSSES
 
 HELD_OUT_SIGNER = "ECHO"
 LABELS_FILE = "labels-v1.jsonl"

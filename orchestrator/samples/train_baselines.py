@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from manifests.editions import Track
 from manifests.encoding import readable_json
-from orchestrator.core.editions.sample_bodies import SIGNERS
-from orchestrator.core.editions.sample_clips import SampleClip, draw_clips
-from orchestrator.core.editions.sample_signs import SCORED_GLOSSES
-from orchestrator.entrants import recognize, segment
-from orchestrator.usecases.editions.sample_edition import HELD_OUT_SIGNER
+from orchestrator.samples.baselines import recognize, segment
+from orchestrator.samples.rules.sample_bodies import SIGNERS
+from orchestrator.samples.rules.sample_clips import SampleClip, draw_clips
+from orchestrator.samples.rules.sample_signs import SCORED_GLOSSES
+from orchestrator.samples.sample_edition import HELD_OUT_SIGNER
 
 TRAINING_SEED = 7
 TRAINING_CLIPS = 400
@@ -21,7 +21,7 @@ PROGRAM_OF_TRACK: dict[Track, tuple[str, str]] = {
     "translation": ("translate.py", "sentences.json"),
     "segmentation": ("segment.py", "height.json"),
 }
-"""The baseline's program in `orchestrator.entrants`, and the file of its knowledge beside it."""
+"""The baseline's program in `samples.baselines`, and the file of its knowledge beside it."""
 
 _FAR_QUANTILE = 0.98
 _Path = list[float | None]

@@ -16,7 +16,7 @@ from manifests.clips import (
     RIGHT_HAND,
     UPPER_BODY,
 )
-from orchestrator.core.editions.sample_signs import Floats, hand_points
+from orchestrator.samples.rules.sample_signs import Floats, hand_points
 
 SIGNERS = ("ALPHA", "BRAVO", "CHARLIE", "DELTA", "ECHO", "FOXTROT")
 

@@ -1,0 +1,1 @@
+"""Sample editions, baseline entrants and starter kits."""

@@ -1,0 +1,1 @@
+"""Draw sample clips, as pure functions."""
