@@ -11,8 +11,6 @@ from pathlib import Path
 
 from manifests.digests import oci_digest
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.docker.nvidia_smi import list_gpu_uuids
-from orchestrator.adapters.docker.probe_image import gpu_probe_image
 from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.linux_host import LinuxHost
 from orchestrator.core.editions.seal_documents import SealDocument
@@ -38,13 +36,15 @@ from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
 from orchestrator.ports.clip_source import EditionSource
+from orchestrator.sandbox.host_gpus import HostGpus
+from orchestrator.sandbox.nvidia.nvidia_smi import list_gpu_uuids
+from orchestrator.sandbox.nvidia.probe_image import gpu_probe_image
+from orchestrator.sandbox.self_test import probe_sandbox, require_sandbox
 from orchestrator.support.reporter import Reporter, SilentReporter
 from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.entrants.doctor import DoctorReport, Examination, examine_host
-from orchestrator.usecases.sandbox.host_gpus import HostGpus
 from orchestrator.usecases.sandbox.run_host import RunHost
-from orchestrator.usecases.sandbox.self_test import probe_sandbox, require_sandbox
 from orchestrator.usecases.workspaces.pick_up import pick_up
 from orchestrator.workspace.files.new_workspace import stage_workspace
 from orchestrator.workspace.files.workspace_files import open_workspace as open_workspace_files

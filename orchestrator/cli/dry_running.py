@@ -72,7 +72,7 @@ def dry_run(
     Needs no workspace, keys or ledger. Exit codes as `certify`.
     """
     from orchestrator.cli.views.dry_run_view import shown_dry_run
-    from orchestrator.core.sandbox.gpu import GpuPolicy
+    from orchestrator.sandbox.rules.gpu import GpuPolicy
     from orchestrator.usecases.entrants.dry_run import DryRunRequest
     from orchestrator.usecases.entrants.dry_run import dry_run as run
 

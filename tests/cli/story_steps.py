@@ -26,8 +26,8 @@ from orchestrator import key_wiring, wiring
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock, SimulatedEnd
 from orchestrator.cli.main import main
-from orchestrator.core.images.elf import Architecture
-from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.sandbox.rules.elf import Architecture
+from orchestrator.sandbox.rules.tiny_image import tiny_image
 
 Answer = Callable[[int], dict[str, object]]
 """A clip's answer by the clip's number in the corpus."""

@@ -15,8 +15,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from orchestrator.core.images.elf import Architecture
-from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.sandbox.rules.elf import Architecture
+from orchestrator.sandbox.rules.tiny_image import tiny_image
 
 IMAGE = tiny_image({"run": b"x"}, entrypoint=("/run",), architecture=Architecture.AMD64)
 ROOT = Path(__file__).parents[2]

@@ -15,16 +15,6 @@ import pytest
 
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
-from orchestrator.core.images.elf import Architecture, ProbeCall, syscall_probe_elf
-from orchestrator.core.images.tiny_image import TinyImage, tiny_image
-from orchestrator.core.sandbox.collector import CollectedFiles, OutputRules, collect_output
-from orchestrator.core.sandbox.container_options import (
-    EntrantSpec,
-    HolderSpec,
-    entrant_options,
-    holder_options,
-)
-from orchestrator.core.sandbox.effective import differences
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import (
     ChangeKind,
@@ -34,13 +24,23 @@ from orchestrator.engine.ports import (
     VolumeSpec,
 )
 from orchestrator.images.rules.image_config import neutralise
-from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.sandbox.sandbox_parts import (
+from orchestrator.sandbox.parts import (
     ensure_image,
     holder_image,
     list_leftovers,
     remove_leftovers,
 )
+from orchestrator.sandbox.rules.collector import CollectedFiles, OutputRules, collect_output
+from orchestrator.sandbox.rules.container_options import (
+    EntrantSpec,
+    HolderSpec,
+    entrant_options,
+    holder_options,
+)
+from orchestrator.sandbox.rules.effective import differences
+from orchestrator.sandbox.rules.elf import Architecture, ProbeCall, syscall_probe_elf
+from orchestrator.sandbox.rules.tiny_image import TinyImage, tiny_image
+from orchestrator.support.reporter import SilentReporter
 from sandbox_profiles.profile import load_profile
 
 AMD64 = Architecture.AMD64

@@ -18,8 +18,6 @@ import requests
 from manifests.digests import oci_digest
 from manifests.encoding import canonical_json
 from manifests.oci import OCI_CONFIG, OCI_INDEX, OCI_LAYER, OCI_MANIFEST
-from orchestrator.core.images.elf import syscall_probe_elf
-from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.images.python.python_image import (
@@ -35,8 +33,10 @@ from orchestrator.images.rules.image_archive import (
     config_document,
     layer_from_entries,
 )
+from orchestrator.sandbox.parts import architecture_of
+from orchestrator.sandbox.rules.elf import syscall_probe_elf
+from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
 from tests.docker.certify_fixtures import (
     HASTY_EDITION,
     ROOMY_QUOTA,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.core.sandbox.container_options import RUN_LABEL
 from orchestrator.images.python import python_installation
 from orchestrator.images.rules.image_archive import ImageSettings, TarEntry
+from orchestrator.sandbox.rules.container_options import RUN_LABEL
 from tests.docker.hostile_image import (
     ELSEWHERE,
     HASTY_PROFILE,

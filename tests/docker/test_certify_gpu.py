@@ -12,10 +12,10 @@ import pytest
 
 from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.docker.nvidia_smi import list_gpu_uuids
-from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuRequest
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.images.python.python_image import BuiltImage
+from orchestrator.sandbox.nvidia.nvidia_smi import list_gpu_uuids
+from orchestrator.sandbox.rules.gpu import GpuFacts, GpuKind, GpuRequest
 from orchestrator.support.reporter import SilentReporter, Step
 from tests.docker.certify_fixtures import Organizer, seal_sample
 from tests.docker.hostile_image import HostileImage

@@ -12,12 +12,12 @@ import docker
 import pytest
 
 from manifests.outcomes import Outcome
-from orchestrator.core.images.elf import pause_elf
-from orchestrator.core.images.tiny_image import TinyImage, tiny_image
-from orchestrator.core.sandbox.container_options import RUN_LABEL
 from orchestrator.engine.docker.docker_engine import DockerEngine
+from orchestrator.sandbox.parts import architecture_of, holder_image
+from orchestrator.sandbox.rules.container_options import RUN_LABEL
+from orchestrator.sandbox.rules.elf import pause_elf
+from orchestrator.sandbox.rules.tiny_image import TinyImage, tiny_image
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.sandbox.sandbox_parts import architecture_of, holder_image
 from tests.docker.certify_fixtures import Organizer, piste
 from tests.docker.hostile_image import HERE, SOMEBODY_ELSE, claim_tags
 from tests.docker.hostile_images import HONEST, HOSTILE

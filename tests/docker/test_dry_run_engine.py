@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from orchestrator import sample_wiring
-from orchestrator.core.images.elf import Architecture, ProbeCall, syscall_probe_elf
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.images.python.python_image import BuiltImage
 from orchestrator.images.rules.image_archive import (
@@ -23,7 +22,8 @@ from orchestrator.images.rules.image_archive import (
     config_document,
     layer_from_entries,
 )
-from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
+from orchestrator.sandbox.parts import list_leftovers
+from orchestrator.sandbox.rules.elf import Architecture, ProbeCall, syscall_probe_elf
 from tests.docker.clumsy_image import PRELUDE, ClumsyImage
 from tests.docker.clumsy_images import CLUMSY
 from tests.docker.conftest import Build, LocalRegistry, SmallImage

@@ -17,14 +17,14 @@ import pytest
 
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import ImageRemoved
-from orchestrator.core.images.elf import pause_elf
-from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.images.python.python_image import BuiltImage
+from orchestrator.sandbox.parts import architecture_of
+from orchestrator.sandbox.rules.elf import pause_elf
+from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.usecases.runs.recover_runs import recover_runs
-from orchestrator.usecases.sandbox.sandbox_parts import architecture_of
 from tests.docker.certify_fixtures import Organizer, make_organizer
 from tests.docker.hostile_image import HERE
 

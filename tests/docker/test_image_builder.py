@@ -10,7 +10,6 @@ import pytest
 
 from manifests.digests import oci_digest
 from manifests.errors import MalformedDocument
-from orchestrator.adapters.docker.probe_image import gpu_probe_image
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.images.build_image import build_image
 from orchestrator.images.python.image_builder import PythonImageBuilder
@@ -22,6 +21,7 @@ from orchestrator.images.rules.image_archive import (
     docker_archive_size,
     layer_from_entries,
 )
+from orchestrator.sandbox.nvidia.probe_image import gpu_probe_image
 from orchestrator.support.reporter import SilentReporter
 
 pytestmark = pytest.mark.docker

@@ -23,16 +23,16 @@ from typing import Any
 import pytest
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.core.images.elf import Architecture, ProbeCall, pause_elf, syscall_probe_elf
-from orchestrator.core.images.tiny_image import TinyImage, tiny_image
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import EngineError, EngineUnavailable
+from orchestrator.sandbox.parts import ensure_image, list_leftovers
+from orchestrator.sandbox.request import SandboxRequest
+from orchestrator.sandbox.rules.elf import Architecture, ProbeCall, pause_elf, syscall_probe_elf
+from orchestrator.sandbox.rules.tiny_image import TinyImage, tiny_image
+from orchestrator.sandbox.run_in_sandbox import run_in_sandbox
+from orchestrator.sandbox.self_test import probe_sandbox, require_sandbox
 from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.support.system_clock import SystemClock
-from orchestrator.usecases.sandbox.sandbox_parts import ensure_image, list_leftovers
-from orchestrator.usecases.sandbox.sandbox_request import SandboxRequest
-from orchestrator.usecases.sandbox.sandbox_run import run_in_sandbox
-from orchestrator.usecases.sandbox.self_test import probe_sandbox, require_sandbox
 from sandbox_profiles.profile import load_profile
 
 pytestmark = pytest.mark.docker
@@ -216,8 +216,8 @@ def test_a_gigabyte_streams_into_memory_volumes_in_little_memory() -> None:
         import hashlib, os, secrets, tarfile
         from orchestrator.engine.docker.docker_engine import DockerEngine
         from orchestrator.support.reporter import SilentReporter
-        from orchestrator.usecases.sandbox.sandbox_input import input_has_changed
-        from orchestrator.usecases.sandbox.sandbox_parts import PartNames, remove_parts, start_holder
+        from orchestrator.sandbox.input_check import input_has_changed
+        from orchestrator.sandbox.parts import PartNames, remove_parts, start_holder
         from sandbox_profiles.profile import load_profile
         SIZE = 1100 * 2**20
         block, digest = os.urandom(2**20), hashlib.sha256()

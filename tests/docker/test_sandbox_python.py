@@ -16,11 +16,11 @@ from manifests.digests import sha256_hex
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.images.python.python_image import build_python_image, python_program
+from orchestrator.sandbox.parts import list_leftovers
+from orchestrator.sandbox.request import SandboxRequest, SandboxResult
+from orchestrator.sandbox.run_in_sandbox import run_in_sandbox
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.support.system_clock import SystemClock
-from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
-from orchestrator.usecases.sandbox.sandbox_request import SandboxRequest, SandboxResult
-from orchestrator.usecases.sandbox.sandbox_run import run_in_sandbox
 from sandbox_profiles.profile import SandboxProfile, load_profile
 
 pytestmark = pytest.mark.docker

@@ -15,13 +15,13 @@ from manifests.statements import RunReserved, Statement
 from orchestrator import wiring
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
-from orchestrator.core.images.elf import Architecture
-from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.images.files.archive_file import ArchiveFile
 from orchestrator.images.registry_port import RegistryDocument
 from orchestrator.images.resolve_image import ImageSources
 from orchestrator.ledger.rules.quota import QuotaState
-from orchestrator.ports.gpus import NoGpus
+from orchestrator.sandbox.ports import NoGpus
+from orchestrator.sandbox.rules.elf import Architecture
+from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.usecases.runs.certify import CertifiedRun, certify
 from orchestrator.usecases.runs.list_runs import team_quota

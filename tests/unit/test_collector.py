@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.outcomes import Diagnostic
-from orchestrator.core.sandbox.collector import (
+from orchestrator.sandbox.rules.collector import (
     CollectedFiles,
     OutputRules,
     OutputViolation,

@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.core.sandbox.container_options import (
-    EntrantSpec,
-    HolderSpec,
-    entrant_options,
-    holder_options,
-    seccomp_option,
-)
-from orchestrator.core.sandbox.effective import differences, effective_document
-from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
 from orchestrator.images.rules.image_config import (
     MAX_VOLUMES,
     NeutralConfig,
     declares_volume,
     neutralise,
 )
+from orchestrator.sandbox.rules.container_options import (
+    EntrantSpec,
+    HolderSpec,
+    entrant_options,
+    holder_options,
+    seccomp_option,
+)
+from orchestrator.sandbox.rules.effective import differences, effective_document
+from orchestrator.sandbox.rules.gpu import GpuKind, GpuRequest
 from sandbox_profiles.profile import load_profile
 
 IMAGE = "sha256:" + "a" * 64

@@ -13,7 +13,7 @@ from orchestrator.core.diagnosis.diagnosing_options import (
     tmp_folder,
 )
 from orchestrator.core.diagnosis.observations import Writes
-from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
+from orchestrator.sandbox.rules.container_options import EntrantSpec, entrant_options
 from sandbox_profiles.profile import load_profile
 
 ROOT = Path(__file__).parents[2]

@@ -18,17 +18,18 @@ from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.adapters.files.epee_folder import EpeeFolder
 from orchestrator.core.diagnosis.findings import Cause
-from orchestrator.core.images.elf import Architecture
-from orchestrator.core.images.tiny_image import TinyImage, tiny_image
-from orchestrator.core.sandbox.gpu import GpuPolicy
 from orchestrator.engine.ports import UsageSample
 from orchestrator.images.files.archive_file import ArchiveFile
 from orchestrator.images.http.registry import HttpRegistry
 from orchestrator.images.resolve_image import ImageSources
 from orchestrator.ports.container_window import ContainerWindow, NetworkAttempts, SpaceUse
-from orchestrator.ports.gpus import NoGpus
 from orchestrator.samples.files.sample_folder import SampleFolder
 from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
+from orchestrator.sandbox.parts import list_leftovers
+from orchestrator.sandbox.ports import NoGpus
+from orchestrator.sandbox.rules.elf import Architecture
+from orchestrator.sandbox.rules.gpu import GpuPolicy
+from orchestrator.sandbox.rules.tiny_image import TinyImage, tiny_image
 from orchestrator.scoring.score_files import InputFile
 from orchestrator.support.interruption import Interrupted
 from orchestrator.support.reporter import SilentReporter, Step
@@ -36,7 +37,6 @@ from orchestrator.usecases.entrants.dry_run import DryRunRequest, DryRunTools, d
 from orchestrator.usecases.entrants.dry_run_input import DryRunInput, read_dry_run_input
 from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
 from orchestrator.usecases.sandbox.run_host import RunHost
-from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
 from sandbox_profiles.profile import load_profile
 
 ROOT = Path(__file__).parents[2]

@@ -21,8 +21,8 @@ from orchestrator.adapters.docker.simulated_world import SimulatedClock
 from orchestrator.cli.views.dry_run_view import MOST_LINES, LogLines
 from orchestrator.core.diagnosis.programs import FileKind, ImageFile, read_program
 from orchestrator.core.diagnosis.quantities import size_text
-from orchestrator.core.images.elf import Architecture, pause_elf
-from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.sandbox.rules.elf import Architecture, pause_elf
+from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.images.image_look import look_into_image
 

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.core.images.elf import (
+from orchestrator.sandbox.rules.elf import (
     Architecture,
     ProbeCall,
     parse_probe_report,
     pause_elf,
     syscall_probe_elf,
 )
-from orchestrator.core.images.tiny_image import tiny_image
+from orchestrator.sandbox.rules.tiny_image import tiny_image
 
 HERE = next((a for a in Architecture if a.machine == platform.machine()), None)
 needs_known_processor = pytest.mark.skipif(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from manifests.errors import MalformedDocument, RefusedByPolicy
-from orchestrator.core.sandbox.gpu import (
+from orchestrator.sandbox.rules.gpu import (
     GpuKind,
     GpuPolicy,
     GpuRequest,

@@ -9,18 +9,18 @@ import pytest
 from manifests.errors import PlatformFault
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock, SimulatedEnd
-from orchestrator.core.images.elf import Architecture
-from orchestrator.core.images.tiny_image import tiny_image
 from orchestrator.core.sandbox.advisories import runc_advisory
-from orchestrator.core.sandbox.container_options import EntrantSpec
-from orchestrator.core.sandbox.gpu import QUERY_COMMAND, GpuKind, GpuRequest
-from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.sandbox.gpu_probe import (
+from orchestrator.sandbox.gpu_probe import (
     GpuUnavailable,
     gpu_probe_options,
     gpu_watch,
     probe_gpus,
 )
+from orchestrator.sandbox.rules.container_options import EntrantSpec
+from orchestrator.sandbox.rules.elf import Architecture
+from orchestrator.sandbox.rules.gpu import QUERY_COMMAND, GpuKind, GpuRequest
+from orchestrator.sandbox.rules.tiny_image import tiny_image
+from orchestrator.support.reporter import SilentReporter
 from sandbox_profiles.profile import load_profile
 
 HELPER = tiny_image({"x": b"x"}, entrypoint=("/x",), architecture=Architecture.AMD64)

@@ -14,36 +14,36 @@ import pytest
 
 from manifests.errors import RefusedByPolicy
 from orchestrator.adapters.docker.simulated_world import simulated_description
-from orchestrator.core.images.elf import Architecture
-from orchestrator.core.images.tiny_image import tiny_image
-from orchestrator.core.sandbox.gpu import GpuPolicy
 from orchestrator.core.sandbox.host_findings import Status
-from orchestrator.core.sandbox.limit_probe import (
+from orchestrator.sandbox.engine_fitness import require_fit_engine
+from orchestrator.sandbox.host_gpus import choose_host_gpus
+from orchestrator.sandbox.ports import NoGpus
+from orchestrator.sandbox.rules.elf import Architecture
+from orchestrator.sandbox.rules.gpu import GpuPolicy
+from orchestrator.sandbox.rules.limit_checks import (
     OTHER_PROCESSOR,
     TMP_FILES,
     limit_checks,
     small_limits,
 )
-from orchestrator.core.sandbox.runtimes import (
+from orchestrator.sandbox.rules.probe_checks import FORBIDDEN_CALLS, Check, probe_checks
+from orchestrator.sandbox.rules.runtimes import (
     GVISOR_REGISTRATION,
     gives_up_limits,
     runtime_definition,
     start_remedy,
 )
-from orchestrator.core.sandbox.sandbox_probe import FORBIDDEN_CALLS, Check, probe_checks
-from orchestrator.core.sandbox.sentry_probe import (
+from orchestrator.sandbox.rules.sentry_checks import (
     ANSWERED_WITHIN,
     OWN_KERNEL,
     ended_at_process_limit,
     process_check,
     sentry_checks,
 )
-from orchestrator.ports.gpus import NoGpus
+from orchestrator.sandbox.rules.tiny_image import tiny_image
+from orchestrator.sandbox.self_test import CheckResult
 from orchestrator.usecases.entrants.doctor_sandbox import sandbox_findings
-from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
-from orchestrator.usecases.sandbox.host_gpus import choose_host_gpus
 from orchestrator.usecases.sandbox.run_host import environment_document
-from orchestrator.usecases.sandbox.self_test import CheckResult
 from sandbox_profiles.profile import SandboxProfile, load_profile
 from sandbox_profiles.seccomp import SocketFamily
 

@@ -8,12 +8,12 @@ import pytest
 
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock
-from orchestrator.core.images.elf import Architecture
-from orchestrator.core.images.tiny_image import tiny_image
-from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
+from orchestrator.sandbox.gpu_probe import GpuUnavailable
+from orchestrator.sandbox.host_gpus import HostGpus
+from orchestrator.sandbox.rules.elf import Architecture
+from orchestrator.sandbox.rules.gpu import GpuKind, GpuRequest
+from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.sandbox.gpu_probe import GpuUnavailable
-from orchestrator.usecases.sandbox.host_gpus import HostGpus
 
 UUID = "GPU-5f1c2d3e-0000-1111-2222-333344445555"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.docker import nvidia_smi
-from orchestrator.adapters.docker.nvidia_smi import list_gpu_uuids
+from orchestrator.sandbox.nvidia import nvidia_smi
+from orchestrator.sandbox.nvidia.nvidia_smi import list_gpu_uuids
 
 FIRST = "GPU-5f1c2d3e-0000-1111-2222-333344445555"
 SLICE = "MIG-aa1c2d3e-0000-1111-2222-333344445555"

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.core.sandbox.collector import CollectedFiles, OutputViolation
-from orchestrator.core.sandbox.outcome import ExecutionFacts, StartFailure, judge, start_failure
+from orchestrator.sandbox.rules.collector import CollectedFiles, OutputViolation
+from orchestrator.sandbox.rules.outcome import ExecutionFacts, StartFailure, judge, start_failure
 
 GOOD = CollectedFiles({"predictions.jsonl": b"{}"})
 

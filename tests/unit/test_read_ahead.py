@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.usecases.sandbox.read_ahead import read_ahead
+from orchestrator.sandbox.read_ahead import read_ahead
 
 CHUNKS = [bytes([number]) * 10 for number in range(100)]
 

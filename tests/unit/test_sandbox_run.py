@@ -17,22 +17,22 @@ from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
-from orchestrator.core.images.elf import Architecture
-from orchestrator.core.images.tiny_image import tiny_image
-from orchestrator.core.sandbox.gpu import GpuKind, GpuRequest
 from orchestrator.engine.ports import EngineUnavailable, UsageSample
 from orchestrator.keys.sealing_port import SealedFileChanged
-from orchestrator.support.interruption import Interrupted
-from orchestrator.support.reporter import SilentReporter, Step
-from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
-from orchestrator.usecases.sandbox.sandbox_entrant import ConfigurationDiffers
-from orchestrator.usecases.sandbox.sandbox_parts import (
+from orchestrator.sandbox.engine_fitness import require_fit_engine
+from orchestrator.sandbox.entrant_container import ConfigurationDiffers
+from orchestrator.sandbox.parts import (
     architecture_of,
     list_leftovers,
     remove_leftovers,
 )
-from orchestrator.usecases.sandbox.sandbox_request import SandboxRequest, SandboxResult, StartFacts
-from orchestrator.usecases.sandbox.sandbox_run import run_in_sandbox
+from orchestrator.sandbox.request import SandboxRequest, SandboxResult, StartFacts
+from orchestrator.sandbox.rules.elf import Architecture
+from orchestrator.sandbox.rules.gpu import GpuKind, GpuRequest
+from orchestrator.sandbox.rules.tiny_image import tiny_image
+from orchestrator.sandbox.run_in_sandbox import run_in_sandbox
+from orchestrator.support.interruption import Interrupted
+from orchestrator.support.reporter import SilentReporter, Step
 from sandbox_profiles.profile import load_profile
 
 RUN = "0123456789abcdef"

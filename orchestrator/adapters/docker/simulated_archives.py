@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.core.sandbox.effective import expected_environment
 from orchestrator.images.rules.image_config import neutralise
+from orchestrator.sandbox.rules.effective import expected_environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

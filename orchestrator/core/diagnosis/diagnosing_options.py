@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from orchestrator.core.diagnosis.observations import Writes
-from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
+from orchestrator.sandbox.rules.container_options import EntrantSpec, entrant_options
 
 _ENGINES_OWN: Final = (
     "/.dockerenv",

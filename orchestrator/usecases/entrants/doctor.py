@@ -12,12 +12,13 @@ from pathlib import Path
 
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.text import escape_untrusted
-from orchestrator.core.sandbox.gpu import GpuRequest
 from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
 from orchestrator.engine.ports import ContainerEngine, EngineDescription, EngineUnavailable
 from orchestrator.engine.rules.platforms import engine_platform
-from orchestrator.ports.gpus import GpuInventory
 from orchestrator.ports.host import Host
+from orchestrator.sandbox.parts import list_leftovers
+from orchestrator.sandbox.ports import GpuInventory
+from orchestrator.sandbox.rules.gpu import GpuRequest
 from orchestrator.support.clock import Clock
 from orchestrator.usecases.entrants.doctor_engine import engine_findings
 from orchestrator.usecases.entrants.doctor_host import (
@@ -33,7 +34,6 @@ from orchestrator.usecases.entrants.doctor_sandbox import (
     mounts_without_swap,
     try_profile,
 )
-from orchestrator.usecases.sandbox.sandbox_parts import list_leftovers
 from orchestrator.workspace.ports import WorkspaceStore
 from sandbox_profiles.profile import SandboxProfile
 

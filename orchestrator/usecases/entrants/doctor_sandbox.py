@@ -8,11 +8,7 @@ from typing import Final, assert_never
 
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.text import escape_untrusted
-from orchestrator.core.sandbox import limit_probe
 from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
-from orchestrator.core.sandbox.limit_probe import limit_checks, small_limits
-from orchestrator.core.sandbox.runtimes import GVISOR_REGISTRATION, start_remedy
-from orchestrator.core.sandbox.sentry_probe import OWN_KERNEL
 from orchestrator.engine.ports import (
     ContainerEngine,
     EngineDescription,
@@ -20,9 +16,13 @@ from orchestrator.engine.ports import (
     StartRefused,
 )
 from orchestrator.engine.rules.platforms import engine_platform
-from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
-from orchestrator.usecases.sandbox.sandbox_parts import PartNames, remove_parts, start_holder
-from orchestrator.usecases.sandbox.self_test import CheckResult, probe_sandbox, run_checks
+from orchestrator.sandbox.engine_fitness import require_fit_engine
+from orchestrator.sandbox.parts import PartNames, remove_parts, start_holder
+from orchestrator.sandbox.rules import limit_checks as limit_probe
+from orchestrator.sandbox.rules.limit_checks import limit_checks, small_limits
+from orchestrator.sandbox.rules.runtimes import GVISOR_REGISTRATION, start_remedy
+from orchestrator.sandbox.rules.sentry_checks import OWN_KERNEL
+from orchestrator.sandbox.self_test import CheckResult, probe_sandbox, run_checks
 from sandbox_profiles.profile import Boundary, SandboxProfile
 
 NewRunId = Callable[[], str]

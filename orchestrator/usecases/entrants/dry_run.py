@@ -17,12 +17,15 @@ from orchestrator.core.diagnosis.determinism import differing_clips
 from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
 from orchestrator.core.diagnosis.observations import Observation
 from orchestrator.core.diagnosis.ranking import diagnose
-from orchestrator.core.sandbox.gpu import GpuFacts, GpuPolicy, GpuRequest, gpu_lost
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.images.bring_in_image import NoRoomForImage
 from orchestrator.images.resolve_image import resolve_image
 from orchestrator.images.rules.image_config import neutralise
 from orchestrator.ports.container_window import WindowOpener
+from orchestrator.sandbox.engine_fitness import require_fit_engine
+from orchestrator.sandbox.host_gpus import choose_host_gpus
+from orchestrator.sandbox.request import StartFacts
+from orchestrator.sandbox.rules.gpu import GpuFacts, GpuPolicy, GpuRequest, gpu_lost
 from orchestrator.support.clock import Clock
 from orchestrator.support.interruption import termination_as_error
 from orchestrator.support.reporter import Step
@@ -32,11 +35,8 @@ from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunR
 from orchestrator.usecases.entrants.dry_run_watch import DryRunDisplay, Watched, Watcher
 from orchestrator.usecases.images.borrowed_image import borrowed_image
 from orchestrator.usecases.runs.prepare_run import PreparedImage, image_config
-from orchestrator.usecases.sandbox.engine_fitness import require_fit_engine
-from orchestrator.usecases.sandbox.host_gpus import choose_host_gpus
 from orchestrator.usecases.sandbox.run_host import RunHost, environment_document
 from orchestrator.usecases.sandbox.run_stage import Stage, StageResult, run_stage
-from orchestrator.usecases.sandbox.sandbox_request import StartFacts
 from sandbox_profiles.profile import SandboxProfile
 
 

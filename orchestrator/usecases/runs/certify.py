@@ -24,6 +24,8 @@ from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.images.bring_in_image import bring_in
 from orchestrator.ledger.ports import Entry
 from orchestrator.ledger.rules.quota import QuotaState, decide_reservation
+from orchestrator.sandbox.parts import remove_leftovers
+from orchestrator.sandbox.request import StartFacts
 from orchestrator.support.interruption import (
     Interrupted,
     termination_as_error,
@@ -53,8 +55,6 @@ from orchestrator.usecases.runs.recover_runs import (
 )
 from orchestrator.usecases.runs.run_evidence import run_folder
 from orchestrator.usecases.sandbox.run_host import RunHost, environment_document
-from orchestrator.usecases.sandbox.sandbox_parts import remove_leftovers
-from orchestrator.usecases.sandbox.sandbox_request import StartFacts
 from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
 

@@ -24,6 +24,7 @@ from orchestrator.core.runs.verdict import Verdict
 from orchestrator.images.bring_in_image import bring_in
 from orchestrator.images.remove_image import remove_unless_used
 from orchestrator.keys.sealing_port import Purpose
+from orchestrator.sandbox.request import StartFacts
 from orchestrator.scoring.rules.scoring import ScoringTask, score
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
@@ -40,7 +41,6 @@ from orchestrator.usecases.runs.recover_runs import (
 from orchestrator.usecases.runs.retained_runs import find_retained
 from orchestrator.usecases.runs.run_evidence import load_record, run_folder
 from orchestrator.usecases.sandbox.run_host import RunHost, environment_document
-from orchestrator.usecases.sandbox.sandbox_request import StartFacts
 from orchestrator.usecases.standings.scoring_materials import (
     CONSUMER,
     open_materials,

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from orchestrator.core.sandbox.advisories import runc_advisory
-from orchestrator.core.sandbox.runtimes import runtime_definition
 from orchestrator.engine.ports import ContainerEngine, EngineDescription
 from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.images.bring_in_image import FreeBytes
 from orchestrator.images.resolve_image import ImageSources
-from orchestrator.ports.gpus import GpuInventory
+from orchestrator.sandbox.ports import GpuInventory
+from orchestrator.sandbox.rules.runtimes import runtime_definition
 from sandbox_profiles.profile import SandboxProfile
 
 SelfTest = Callable[[SandboxProfile, str], None]

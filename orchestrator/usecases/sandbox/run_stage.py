@@ -14,18 +14,18 @@ from manifests.images import ImageIdentity
 from manifests.predictions.lines import ClipExpectation
 from orchestrator.core.editions.clip_archives import stream_input
 from orchestrator.core.runs.verdict import Verdict, judge_output
-from orchestrator.core.sandbox.gpu import GpuRequest
 from orchestrator.engine.ports import ContainerEngine
-from orchestrator.support.clock import Clock
-from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.editions.open_clips import ExamInput
-from orchestrator.usecases.sandbox.sandbox_request import (
+from orchestrator.sandbox.request import (
     RunObserver,
     SandboxRequest,
     SandboxResult,
     StartFacts,
 )
-from orchestrator.usecases.sandbox.sandbox_run import run_in_sandbox
+from orchestrator.sandbox.rules.gpu import GpuRequest
+from orchestrator.sandbox.run_in_sandbox import run_in_sandbox
+from orchestrator.support.clock import Clock
+from orchestrator.support.reporter import Reporter, Step
+from orchestrator.usecases.editions.open_clips import ExamInput
 from sandbox_profiles.profile import SandboxProfile
 
 

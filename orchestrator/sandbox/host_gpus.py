@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import cached_property
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.core.sandbox.container_options import EntrantSpec
-from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuPolicy, GpuRequest, choose_gpus
-from orchestrator.core.sandbox.runtimes import hides_gpus
 from orchestrator.engine.ports import ContainerEngine, EngineDescription
 from orchestrator.engine.rules.platforms import engine_platform
-from orchestrator.ports.gpus import GpuInventory
-from orchestrator.usecases.sandbox.gpu_probe import probe_gpus
+from orchestrator.sandbox.gpu_probe import probe_gpus
+from orchestrator.sandbox.ports import GpuInventory
+from orchestrator.sandbox.rules.container_options import EntrantSpec
+from orchestrator.sandbox.rules.gpu import GpuFacts, GpuKind, GpuPolicy, GpuRequest, choose_gpus
+from orchestrator.sandbox.rules.runtimes import hides_gpus
 from sandbox_profiles.profile import SandboxProfile, load_profile
 
 CDI_VENDOR = "nvidia.com/gpu="
@@ -40,7 +40,7 @@ def choose_host_gpus(
 
 
 class HostGpus:
-    """Implements `orchestrator.ports.gpus.GpuInventory` over an engine.
+    """Implements `orchestrator.sandbox.ports.GpuInventory` over an engine.
 
     Where the engine knows CDI devices they are named to it, for that survives a reload of the
     host's service manager; otherwise UUIDs are.

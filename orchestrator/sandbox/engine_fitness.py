@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.core.sandbox.runtimes import GVISOR_NEXT_STEP, gives_up_limits
 from orchestrator.engine.ports import EngineDescription
+from orchestrator.sandbox.rules.runtimes import GVISOR_NEXT_STEP, gives_up_limits
 from sandbox_profiles.profile import Boundary, SandboxProfile
 
 

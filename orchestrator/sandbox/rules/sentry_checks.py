@@ -12,8 +12,8 @@ import errno
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from orchestrator.core.images.elf import ProbeCall
-from orchestrator.core.sandbox.sandbox_probe import (
+from orchestrator.sandbox.rules.elf import ProbeCall
+from orchestrator.sandbox.rules.probe_checks import (
     ALLOWED_FAMILIES,
     DOCUMENTATION_ADDRESS,
     FORBIDDEN_CALLS,

@@ -7,19 +7,39 @@ from dataclasses import replace
 from typing import Final
 
 from manifests.errors import PlatformFault
-from orchestrator.core.sandbox.collector import (
-    CollectedFiles,
-    OutputRules,
-    OutputViolation,
-    collect_output,
-)
-from orchestrator.core.sandbox.container_options import INPUT, OUTPUT
-from orchestrator.core.sandbox.outcome import judge, start_failure
 from orchestrator.engine.ports import (
     ContainerEngine,
     EngineUnavailable,
     StartRefused,
 )
+from orchestrator.sandbox.entrant_container import (
+    CreatedEntrant,
+    audit_entrant,
+    create_entrant,
+)
+from orchestrator.sandbox.input_check import input_has_changed
+from orchestrator.sandbox.parts import (
+    Holder,
+    PartNames,
+    holder_is_alive,
+    remove_parts,
+    start_holder,
+)
+from orchestrator.sandbox.read_ahead import read_ahead
+from orchestrator.sandbox.request import (
+    SandboxRequest,
+    SandboxResult,
+    StartFacts,
+)
+from orchestrator.sandbox.rules.collector import (
+    CollectedFiles,
+    OutputRules,
+    OutputViolation,
+    collect_output,
+)
+from orchestrator.sandbox.rules.container_options import INPUT, OUTPUT
+from orchestrator.sandbox.rules.outcome import judge, start_failure
+from orchestrator.sandbox.watch import Watch
 from orchestrator.support.clock import Clock
 from orchestrator.support.interruption import (
     raise_if_interrupted,
@@ -27,26 +47,6 @@ from orchestrator.support.interruption import (
     termination_ignored,
 )
 from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.sandbox.read_ahead import read_ahead
-from orchestrator.usecases.sandbox.sandbox_entrant import (
-    CreatedEntrant,
-    audit_entrant,
-    create_entrant,
-)
-from orchestrator.usecases.sandbox.sandbox_input import input_has_changed
-from orchestrator.usecases.sandbox.sandbox_parts import (
-    Holder,
-    PartNames,
-    holder_is_alive,
-    remove_parts,
-    start_holder,
-)
-from orchestrator.usecases.sandbox.sandbox_request import (
-    SandboxRequest,
-    SandboxResult,
-    StartFacts,
-)
-from orchestrator.usecases.sandbox.sandbox_watch import Watch
 
 _LOOK_S: Final = 0.5
 """How often progress is told and use is measured."""

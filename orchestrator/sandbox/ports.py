@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from orchestrator.core.sandbox.gpu import GpuFacts, GpuKind, GpuRequest
+from orchestrator.sandbox.rules.gpu import GpuFacts, GpuKind, GpuRequest
 
 
 class GpuInventory(Protocol):

@@ -14,14 +14,14 @@ from typing import Final, assert_never
 
 from manifests.errors import RefusedByPolicy
 from manifests.text import escape_untrusted
-from orchestrator.core.sandbox.sandbox_probe import Check, greedy_check, probe_checks
-from orchestrator.core.sandbox.sentry_probe import (
+from orchestrator.engine.ports import ContainerEngine
+from orchestrator.sandbox.probe_container import run_probe
+from orchestrator.sandbox.rules.probe_checks import Check, greedy_check, probe_checks
+from orchestrator.sandbox.rules.sentry_checks import (
     ended_at_process_limit,
     process_check,
     sentry_checks,
 )
-from orchestrator.engine.ports import ContainerEngine
-from orchestrator.usecases.sandbox.probe_container import run_probe
 from sandbox_profiles.profile import Boundary, SandboxProfile
 
 _MEMORY_BYTES: Final = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from orchestrator.core.sandbox.collector import CollectedFiles, OutputViolation
-from orchestrator.core.sandbox.outcome import ExecutionFacts, StartFailure
-from orchestrator.usecases.sandbox.sandbox_request import UsagePeaks
+from orchestrator.sandbox.request import UsagePeaks
+from orchestrator.sandbox.rules.collector import CollectedFiles, OutputViolation
+from orchestrator.sandbox.rules.outcome import ExecutionFacts, StartFailure
 from sandbox_profiles.profile import SandboxProfile
 
 

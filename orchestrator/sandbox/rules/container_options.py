@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from manifests.names import ENTRANT_ID
-from orchestrator.core.sandbox.gpu import GpuRequest, device_requests
+from orchestrator.sandbox.rules.gpu import GpuRequest, device_requests
 from sandbox_profiles.profile import SandboxProfile
 
 INPUT: Final = "/input"

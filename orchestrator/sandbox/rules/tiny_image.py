@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from manifests.encoding import canonical_json
-from orchestrator.core.images.elf import Architecture
+from orchestrator.sandbox.rules.elf import Architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from manifests.names import ENTRANT_ID
-from orchestrator.core.images.elf import ProbeCall
+from orchestrator.sandbox.rules.elf import ProbeCall
 from sandbox_profiles.profile import SandboxProfile
 from sandbox_profiles.seccomp import SocketFamily
 

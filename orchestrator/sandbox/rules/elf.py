@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from orchestrator.core.images.syscall_numbers import SYSCALL_NUMBERS
+from orchestrator.sandbox.rules.syscall_numbers import SYSCALL_NUMBERS
 
 _BASE: Final = 0x400000
 _HEADER_BYTES: Final = 64 + 56

@@ -7,20 +7,20 @@ from typing import Final
 
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.names import ENTRANT_ID
-from orchestrator.core.images.elf import parse_probe_report, syscall_probe_elf
-from orchestrator.core.images.tiny_image import tiny_image
-from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
-from orchestrator.core.sandbox.effective import differences
-from orchestrator.core.sandbox.sandbox_probe import OPEN_FOLDER, Check
 from orchestrator.engine.ports import ContainerEngine, EngineError, VolumeSpec
 from orchestrator.images.rules.image_config import neutralise
-from orchestrator.support.interruption import termination_as_error, termination_ignored
-from orchestrator.usecases.sandbox.sandbox_parts import (
+from orchestrator.sandbox.parts import (
     PartNames,
     architecture_of,
     ensure_image,
     remove_parts,
 )
+from orchestrator.sandbox.rules.container_options import EntrantSpec, entrant_options
+from orchestrator.sandbox.rules.effective import differences
+from orchestrator.sandbox.rules.elf import parse_probe_report, syscall_probe_elf
+from orchestrator.sandbox.rules.probe_checks import OPEN_FOLDER, Check
+from orchestrator.sandbox.rules.tiny_image import tiny_image
+from orchestrator.support.interruption import termination_as_error, termination_ignored
 from sandbox_profiles.profile import SandboxProfile
 
 _TIMEOUT_S: Final = 30.0

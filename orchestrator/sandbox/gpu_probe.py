@@ -8,8 +8,9 @@ from typing import Any, Final
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.names import container_name
 from manifests.text import escape_untrusted
-from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
-from orchestrator.core.sandbox.gpu import (
+from orchestrator.engine.ports import ContainerEngine, StartRefused
+from orchestrator.sandbox.rules.container_options import EntrantSpec, entrant_options
+from orchestrator.sandbox.rules.gpu import (
     QUERY_COMMAND,
     GpuFacts,
     GpuRequest,
@@ -17,7 +18,6 @@ from orchestrator.core.sandbox.gpu import (
     is_gpu_error,
     parse_nvidia_smi,
 )
-from orchestrator.engine.ports import ContainerEngine, StartRefused
 from orchestrator.support.interruption import termination_ignored
 
 _PART: Final = "gpu"

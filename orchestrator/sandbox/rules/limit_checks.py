@@ -6,8 +6,8 @@ import errno
 from collections.abc import Iterator
 from typing import Final
 
-from orchestrator.core.images.elf import ProbeCall
-from orchestrator.core.sandbox.sandbox_probe import Check
+from orchestrator.sandbox.rules.elf import ProbeCall
+from orchestrator.sandbox.rules.probe_checks import Check
 from sandbox_profiles.profile import Boundary, SandboxProfile
 
 TMP_SIZE: Final = "/tmp has its size"  # noqa: S108 - a path in the container

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orchestrator.core.sandbox.collector import hash_tree
-from orchestrator.core.sandbox.container_options import INPUT
 from orchestrator.engine.ports import ContainerEngine
+from orchestrator.sandbox.rules.collector import hash_tree
+from orchestrator.sandbox.rules.container_options import INPUT
 from orchestrator.support.tar.tar_stream import TarError
 
 

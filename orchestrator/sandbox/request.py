@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.core.sandbox.collector import OutputViolation
-from orchestrator.core.sandbox.gpu import GpuRequest
-from orchestrator.core.sandbox.outcome import ExecutionFacts
 from orchestrator.engine.ports import UsageSample
+from orchestrator.sandbox.rules.collector import OutputViolation
+from orchestrator.sandbox.rules.gpu import GpuRequest
+from orchestrator.sandbox.rules.outcome import ExecutionFacts
 from sandbox_profiles.profile import SandboxProfile
 
 

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Final
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.core.sandbox.collector import CollectedFiles, OutputViolation
-from orchestrator.core.sandbox.gpu import is_gpu_error
+from orchestrator.sandbox.rules.collector import CollectedFiles, OutputViolation
+from orchestrator.sandbox.rules.gpu import is_gpu_error
 
 PREDICTIONS_FILE: Final = "predictions.jsonl"
 

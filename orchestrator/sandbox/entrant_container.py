@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.core.sandbox.container_options import EntrantSpec, entrant_options
-from orchestrator.core.sandbox.effective import differences, effective_document
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.images.rules.image_config import NeutralConfig, neutralise
-from orchestrator.usecases.sandbox.sandbox_parts import Holder, PartNames
-from orchestrator.usecases.sandbox.sandbox_request import SandboxRequest, StartFacts
+from orchestrator.sandbox.parts import Holder, PartNames
+from orchestrator.sandbox.request import SandboxRequest, StartFacts
+from orchestrator.sandbox.rules.container_options import EntrantSpec, entrant_options
+from orchestrator.sandbox.rules.effective import differences, effective_document
 from sandbox_profiles.profile import SandboxProfile
 
 

@@ -12,10 +12,10 @@ from typing import Final
 
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.names import ENTRANT_ID, container_name
-from orchestrator.core.images.elf import Architecture, pause_elf
-from orchestrator.core.images.tiny_image import TinyImage, tiny_image
-from orchestrator.core.sandbox.container_options import HolderSpec, holder_options
 from orchestrator.engine.ports import ContainerEngine, StartRefused, VolumeSpec
+from orchestrator.sandbox.rules.container_options import HolderSpec, holder_options
+from orchestrator.sandbox.rules.elf import Architecture, pause_elf
+from orchestrator.sandbox.rules.tiny_image import TinyImage, tiny_image
 from orchestrator.support.reporter import SilentReporter
 from sandbox_profiles.profile import SandboxProfile
 

@@ -1,1 +1,0 @@
-"""What images are: archives as hostile input, assembling, configuration."""

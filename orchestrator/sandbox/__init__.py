@@ -1,0 +1,1 @@
+"""Run one image in the sandbox, and show that the sandbox holds."""

@@ -1,0 +1,1 @@
+"""NVIDIA GPUs, asked through the vendor's own tool."""
