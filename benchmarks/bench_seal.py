@@ -20,9 +20,12 @@ import numpy as np
 
 from benchmarks.synthetic_evidence import verify
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
+from orchestrator.editions.epee.epee_folder import EditionFile
+from orchestrator.editions.open_clips import open_sealed_clips
+from orchestrator.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.keys.age.age_files import AgeKeyring, AgeSealer, generate_identity
 from orchestrator.keys.age.sealing_processes import SealingProcesses
 from orchestrator.keys.pem.signing_keys import create_signing_keys, load_signing_keys
@@ -31,9 +34,6 @@ from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.editions.open_clips import open_sealed_clips
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.workspace.files.new_workspace import stage_workspace
 from orchestrator.workspace.files.workspace_files import open_workspace
 from orchestrator.workspace.initialise import WorkspaceMakers, initialise

@@ -23,6 +23,10 @@ from orchestrator.adapters.files.evidence_source import LEDGER_FILE, open_eviden
 from orchestrator.adapters.files.staged_tar import stage_tar
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
+from orchestrator.editions.labels_add import LabelTools, add_labels
+from orchestrator.editions.open_labels import open_labels, open_salted_labels
+from orchestrator.editions.reveal import RevealTools, reveal_edition
+from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
 from orchestrator.key_wiring import rotate
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
@@ -33,10 +37,6 @@ from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
 from orchestrator.usecases.auditing.verify import Report, VerifyRequest, verify_evidence
 from orchestrator.usecases.auditing.verify_editions import GivenLabels
-from orchestrator.usecases.editions.labels_add import LabelTools, add_labels
-from orchestrator.usecases.editions.open_labels import open_labels, open_salted_labels
-from orchestrator.usecases.editions.reveal import RevealTools, reveal_edition
-from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
 from orchestrator.usecases.runs.run_evidence import write_evidence
 from orchestrator.usecases.standings.rescore import rescore
 from orchestrator.usecases.standings.score_run import score_run

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from manifests.digests import oci_digest
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.adapters.linux_host import LinuxHost
-from orchestrator.core.editions.seal_documents import SealDocument
-from orchestrator.core.editions.sealed_profile import seal_profile
+from orchestrator.editions.epee.epee_folder import EditionFile
+from orchestrator.editions.ports import EditionSource
+from orchestrator.editions.rules.seal_documents import SealDocument
+from orchestrator.editions.rules.sealed_profile import seal_profile
+from orchestrator.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.engine.rules.platforms import engine_platform
@@ -35,14 +37,12 @@ from orchestrator.keys.rules.recipients import SealRecipients
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
-from orchestrator.ports.clip_source import EditionSource
 from orchestrator.sandbox.host_gpus import HostGpus
 from orchestrator.sandbox.nvidia.nvidia_smi import list_gpu_uuids
 from orchestrator.sandbox.nvidia.probe_image import gpu_probe_image
 from orchestrator.sandbox.self_test import probe_sandbox, require_sandbox
 from orchestrator.support.reporter import Reporter, SilentReporter
 from orchestrator.support.system_clock import SystemClock
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.usecases.entrants.doctor import DoctorReport, Examination, examine_host
 from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.workspaces.pick_up import pick_up

@@ -38,7 +38,7 @@ def check(
 
     Translation: a folder `pose` beside the file is checked with it.
     """
-    from orchestrator.adapters.files.epee_folder import EpeeFolder
+    from orchestrator.editions.epee.epee_folder import EpeeFolder
     from orchestrator.support.files.input_files import read_input_file
     from orchestrator.usecases.entrants.check_predictions import check_predictions
 

@@ -145,7 +145,7 @@ def _make_sample(root: Path, track: Track) -> None:
 
 
 def _read(folder: Path, track: Track | None, labels: InputFile | None) -> DryRunInput:
-    from orchestrator.adapters.files.epee_folder import EpeeFolder
+    from orchestrator.editions.epee.epee_folder import EpeeFolder
     from orchestrator.support.files.input_files import read_input_file
     from orchestrator.usecases.entrants.dry_run_input import read_dry_run_input
 

@@ -27,9 +27,9 @@ def labels_add(
     """Validate, seal and commit to a new label version; nothing is scored anew by itself."""
     from orchestrator import wiring
     from orchestrator.cli.views.console import print_json, say
+    from orchestrator.editions.labels_add import LabelTools, add_labels
     from orchestrator.keys.sealing_port import Purpose
     from orchestrator.support.files.input_files import read_input_file
-    from orchestrator.usecases.editions.labels_add import LabelTools, add_labels
 
     data = read_input_file(file)
     opened = wiring.open_workspace(workspace)

@@ -26,7 +26,7 @@ def reveal(
     """
     from orchestrator.cli.views.console import print_json
     from orchestrator.cli.views.progress import shown_progress
-    from orchestrator.usecases.editions.reveal import RevealTools, reveal_edition
+    from orchestrator.editions.reveal import RevealTools, reveal_edition
     from orchestrator.wiring import open_workspace
 
     opened = open_workspace(workspace)

@@ -12,8 +12,8 @@ from manifests.errors import PisteError
 from manifests.outcomes import Outcome
 from orchestrator import sample_wiring
 from orchestrator.adapters.docker.container_window import ProcWindows
-from orchestrator.adapters.files.epee_folder import EpeeFolder
 from orchestrator.cli.views.dry_run_view import QuietDisplay
+from orchestrator.editions.epee.epee_folder import EpeeFolder
 from orchestrator.support.files.input_files import read_input_file
 from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.entrants.dry_run import DryRunRequest, DryRunTools, dry_run

@@ -11,9 +11,10 @@ import pytest
 
 from benchmarks.synthetic_evidence import verify
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.files.epee_folder import EditionFile
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Result
+from orchestrator.editions.epee.epee_folder import EditionFile
+from orchestrator.editions.seal_edition import SealingTools
 from orchestrator.keys.age.age_files import AgeKeyring, AgeSealer, generate_identity
 from orchestrator.keys.pem.signing_keys import create_signing_keys, load_signing_keys
 from orchestrator.keys.rules.recipients import SealRecipients
@@ -23,7 +24,6 @@ from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
 from orchestrator.samples.files.sample_folder import SampleFolder
 from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.editions.seal_edition import SealingTools
 from orchestrator.workspace.files.new_workspace import stage_workspace
 from orchestrator.workspace.files.workspace_files import open_workspace
 from orchestrator.workspace.initialise import WorkspaceMakers, initialise

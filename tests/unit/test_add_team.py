@@ -6,7 +6,7 @@ import pytest
 
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.statements import TeamRegistered
-from orchestrator.usecases.editions.seal_edition import SealingTools
+from orchestrator.editions.seal_edition import SealingTools
 from orchestrator.workspace.add_team import add_team
 
 

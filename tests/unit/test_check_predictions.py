@@ -16,9 +16,9 @@ from manifests.editions import Track
 from manifests.errors import MalformedDocument
 from manifests.outcomes import Diagnostic
 from manifests.predictions.problems import ProblemKind
-from orchestrator.adapters.files.epee_folder import EpeeFolder
 from orchestrator.cli.views import check_view as check_view_module
 from orchestrator.cli.views.check_view import check_document, check_view
+from orchestrator.editions.epee.epee_folder import EpeeFolder
 from orchestrator.usecases.entrants.check_predictions import (
     MAX_PROBLEMS,
     PredictionsReport,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.errors import PlatformFault
-from orchestrator.core.editions.clip_archives import (
+from orchestrator.editions.rules.clip_archives import (
     PADDING_BYTES,
     InputFile,
     input_bytes,

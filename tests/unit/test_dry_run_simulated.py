@@ -16,8 +16,8 @@ from manifests.errors import MalformedDocument
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
-from orchestrator.adapters.files.epee_folder import EpeeFolder
 from orchestrator.core.diagnosis.findings import Cause
+from orchestrator.editions.epee.epee_folder import EpeeFolder
 from orchestrator.engine.ports import UsageSample
 from orchestrator.images.files.archive_file import ArchiveFile
 from orchestrator.images.http.registry import HttpRegistry

@@ -10,18 +10,18 @@ import pytest
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.labels import RecognitionLabel
 from manifests.statements import LabelsAdded, LabelsCommitment
-from orchestrator.adapters.files.epee_folder import EditionFile
-from orchestrator.keys.age.age_files import AgeKeyring
-from orchestrator.keys.sealing_port import Purpose
-from orchestrator.usecases.editions.labels_add import LabelTools, add_labels
-from orchestrator.usecases.editions.open_labels import (
+from orchestrator.editions.epee.epee_folder import EditionFile
+from orchestrator.editions.labels_add import LabelTools, add_labels
+from orchestrator.editions.open_labels import (
     find_commitment,
     label_commitments,
     open_labels,
     open_names,
 )
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
+from orchestrator.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.editions.sealed_editions import load_sealed_edition
+from orchestrator.keys.age.age_files import AgeKeyring
+from orchestrator.keys.sealing_port import Purpose
 
 
 @pytest.fixture

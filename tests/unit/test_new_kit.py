@@ -17,11 +17,11 @@ from manifests.editions import Track
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.exam import parse_exam
 from manifests.predictions.lines import ClipExpectation
-from orchestrator.adapters.files.epee_folder import EpeeFolder
+from orchestrator.editions.epee.epee_folder import EpeeFolder
+from orchestrator.editions.open_clips import read_open_clips
 from orchestrator.samples.new_kit import kit_files, new_kit
 from orchestrator.scoring.rules.assessment import assess_predictions
 from orchestrator.support.files.new_folder import create_folder
-from orchestrator.usecases.editions.open_clips import read_open_clips
 
 TRACKS: tuple[Track, ...] = get_args(Track)
 

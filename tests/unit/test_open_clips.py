@@ -15,15 +15,18 @@ from manifests.annotations import EntrantAnnotation
 from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.exam import parse_exam
-from orchestrator.adapters.files.epee_folder import EditionFile, EpeeFolder
-from orchestrator.core.editions.clip_archives import (
+from orchestrator.core.verification.catalogue import Check
+from orchestrator.editions.epee.epee_folder import EditionFile, EpeeFolder
+from orchestrator.editions.open_clips import ExamInput, open_sealed_clips, read_open_clips
+from orchestrator.editions.rules.clip_archives import (
     InputFile,
     annotation_name,
     keypoints_name,
     pack_clip,
     stream_input,
 )
-from orchestrator.core.verification.catalogue import Check
+from orchestrator.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
 from orchestrator.keys.age.age_files import (
     AgeKeyring,
     AgeUnsealer,
@@ -32,9 +35,6 @@ from orchestrator.keys.age.age_files import (
 )
 from orchestrator.keys.sealing_port import IdentityMissing, Purpose, SealedFileChanged
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.editions.open_clips import ExamInput, open_sealed_clips, read_open_clips
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
 from tests.unit.conftest import sealed_clips_fault
 
 EDITION = "editions/sample-2026"

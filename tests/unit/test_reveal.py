@@ -13,11 +13,11 @@ from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold, RefusedByPolicy
 from manifests.labels import parse_salted_labels
 from manifests.statements import EditionRevealed
-from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.editions.epee.epee_folder import EditionFile
+from orchestrator.editions.reveal import RevealTools, reveal_edition
+from orchestrator.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.keys.age.age_files import AgeKeyring
-from orchestrator.usecases.editions.reveal import RevealTools, reveal_edition
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 
 EDITION = "editions/sample-2026"
 

@@ -22,7 +22,9 @@ from manifests.predictions.lines import ClipExpectation
 from manifests.predictions.recognition import read_recognition
 from manifests.predictions.segmentation import read_segmentation
 from manifests.predictions.translation import read_translation
-from orchestrator.adapters.files.epee_folder import EditionFile, EpeeFolder
+from orchestrator.editions.epee.epee_folder import EditionFile, EpeeFolder
+from orchestrator.editions.open_clips import read_open_clips
+from orchestrator.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.samples.baselines import recognize, segment, translate
 from orchestrator.samples.files.sample_folder import SampleFolder
 from orchestrator.samples.rules.sample_clips import draw_clips
@@ -38,8 +40,6 @@ from orchestrator.samples.train_baselines import (
     train_baseline,
     training_clips,
 )
-from orchestrator.usecases.editions.open_clips import read_open_clips
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
 
 REQUEST = SampleRequest(
     edition="sample-2026",

@@ -16,14 +16,14 @@ import pytest
 from manifests.encoding import parse_json_object
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.labels import parse_salted_labels
-from orchestrator.adapters.files.epee_folder import EditionFile
-from orchestrator.core.editions.opaque_names import assign_opaque_names, parse_names, render_names
-from orchestrator.core.editions.seal_documents import encode_seal, parse_seal
+from orchestrator.editions.epee.epee_folder import EditionFile
+from orchestrator.editions.rules.opaque_names import assign_opaque_names, parse_names, render_names
+from orchestrator.editions.rules.seal_documents import encode_seal, parse_seal
+from orchestrator.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.keys.age.age_files import AgeKeyring, generate_identity, parse_identities
 from orchestrator.keys.rules.recipients import SealRecipients, both_of
 from orchestrator.keys.sealing_port import Purpose
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from tests.unit.conftest import sealed_clips_fault
 
 ContentsOf = Callable[[Path], dict[str, bytes]]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from manifests.statements import EditionSealed
-from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.editions.epee.epee_folder import EditionFile
+from orchestrator.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.editions.sealed_editions import load_sealed_edition
+from orchestrator.editions.settle_editions import settle_abandoned
 from orchestrator.keys.age.age_files import AgeKeyring
 from orchestrator.ledger.stored_ledger import StoredLedger
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
-from orchestrator.usecases.editions.settle_editions import settle_abandoned
 from orchestrator.workspace.files.staged_editions import StagedFolder
 from tests.unit.conftest import sealed_clips_fault, tools_of
 from tests.unit.killed_processes import die, die_after, die_before, exit_code

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from manifests.errors import MalformedDocument, PlatformFault
-from orchestrator.adapters.files.epee_folder import EditionFile
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.editions.epee.epee_folder import EditionFile
+from orchestrator.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.workspace.initialise import WorkspaceMakers, initialise
 
 ContentsOf = Callable[[Path], dict[str, bytes]]

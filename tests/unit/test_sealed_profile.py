@@ -8,7 +8,7 @@ import pytest
 
 from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument, RefusedByPolicy
-from orchestrator.core.editions.sealed_profile import open_profile, seal_profile
+from orchestrator.editions.rules.sealed_profile import open_profile, seal_profile
 from sandbox_profiles.profile import ShippedProfile, load_profile
 
 

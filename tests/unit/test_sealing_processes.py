@@ -18,7 +18,9 @@ import pytest
 
 from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument, PlatformFault
-from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.editions.epee.epee_folder import EditionFile
+from orchestrator.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.keys.age import sealing_processes
 from orchestrator.keys.age.age_files import (
     AgeSealer,
@@ -29,8 +31,6 @@ from orchestrator.keys.age.age_files import (
 from orchestrator.keys.age.sealing_processes import WORTH_BYTES, SealingProcesses
 from orchestrator.keys.rules.recipients import SealingPlan, any_of, both_of
 from orchestrator.keys.sealing_port import BulkSealer
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from tests.unit.conftest import sealed_clips_fault
 
 FILE, RECIPIENT = generate_identity()

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from manifests.errors import MalformedDocument
-from orchestrator.adapters.files.epee_folder import EditionFile
+from orchestrator.editions.epee.epee_folder import EditionFile
+from orchestrator.editions.open_clips import open_sealed_clips
+from orchestrator.editions.open_labels import find_commitment, open_salted_labels
+from orchestrator.editions.seal_edition import SealingTools, seal_edition
+from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.keys.age.age_files import AgeKeyring, generate_identity
 from orchestrator.keys.rules.recipients import any_of, both_of
 from orchestrator.keys.sealing_port import IdentityMissing, Purpose
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.editions.open_clips import open_sealed_clips
-from orchestrator.usecases.editions.open_labels import find_commitment, open_salted_labels
-from orchestrator.usecases.editions.seal_edition import SealingTools, seal_edition
-from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.workspace.set_recipients import (
     OpeningRule,
     RecipientTools,

@@ -6,11 +6,11 @@ from manifests.editions import Edition, parse_edition
 from manifests.errors import MalformedDocument
 from manifests.statements import EditionSealed
 from manifests.sums import parse_sums
-from orchestrator.core.editions.seal_documents import SealDocument, encode_seal, parse_seal
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
 from orchestrator.core.verification.listing import compare_listing
+from orchestrator.editions.rules.seal_documents import SealDocument, encode_seal, parse_seal
 from orchestrator.ledger.rules.keyset import Keyset
 
 EDITION_FILE = "edition.yaml"

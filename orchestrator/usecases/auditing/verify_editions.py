@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from manifests.labels import Labels
 from manifests.statements import LabelsCommitment
-from orchestrator.core.editions.seal_documents import SealDocument
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
@@ -22,6 +21,7 @@ from orchestrator.core.verification.seal import (
     check_published_keys,
     read_seal,
 )
+from orchestrator.editions.rules.seal_documents import SealDocument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from manifests.predictions.lines import ClipExpectation, PredictionLimits
 from manifests.predictions.problems import PredictionProblem
 from manifests.predictions.translation import pose_problem
 from manifests.text import escape_untrusted
-from orchestrator.ports.clip_source import ClipFolder
+from orchestrator.editions.ports import ClipFolder
 from orchestrator.scoring.rules.assessment import Assessment, assess_predictions
 
 MAX_PROBLEMS: Final = 10_000

@@ -17,14 +17,14 @@ from orchestrator.core.diagnosis.diagnosing_options import (
     tmp_folder,
 )
 from orchestrator.core.diagnosis.observations import Writes
-from orchestrator.core.editions.clip_archives import stream_input
+from orchestrator.editions.open_clips import ExamInput, read_open_clips
+from orchestrator.editions.ports import ClipFolder
+from orchestrator.editions.rules.clip_archives import stream_input
 from orchestrator.engine.ports import ContainerEngine, StartRefused
 from orchestrator.images.rules.image_config import declares_volume, neutralise
-from orchestrator.ports.clip_source import ClipFolder
 from orchestrator.sandbox.parts import PartNames, remove_parts, start_holder
 from orchestrator.sandbox.rules.container_options import INPUT, EntrantSpec
 from orchestrator.support.interruption import termination_ignored
-from orchestrator.usecases.editions.open_clips import ExamInput, read_open_clips
 from sandbox_profiles.profile import SandboxProfile
 
 SUFFIX: Final = "8"

@@ -13,7 +13,7 @@ from manifests.exam import VOCABULARY_FILE
 from manifests.labels import Labels, parse_labels, parse_salted_labels
 from manifests.text import escape_untrusted
 from manifests.vocabulary import parse_vocabulary
-from orchestrator.ports.clip_source import ClipFolder
+from orchestrator.editions.ports import ClipFolder
 from orchestrator.samples.sample_edition import LABELS_FILE
 from orchestrator.scoring.rules.scoring import (
     Parameters,

@@ -9,8 +9,11 @@ from typing import Any, Final
 from manifests.editions import Edition
 from manifests.errors import DiskFull, PisteError, PlatformFault, RefusedByPolicy
 from manifests.statements import EditionSealed
-from orchestrator.core.editions.sealed_profile import open_profile
 from orchestrator.core.runs.run_policy import check_open, check_versions, registered_team
+from orchestrator.editions.open_clips import ExamInput, open_sealed_clips
+from orchestrator.editions.rules.sealed_profile import open_profile
+from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
+from orchestrator.editions.settle_editions import PROFILE_FILE
 from orchestrator.engine.ports import EngineDescription
 from orchestrator.images.resolve_image import ResolvedImage, resolve_image
 from orchestrator.images.rules.image_config import neutralise
@@ -22,9 +25,6 @@ from orchestrator.sandbox.host_gpus import choose_host_gpus
 from orchestrator.sandbox.rules.gpu import GpuFacts, GpuPolicy, GpuRequest
 from orchestrator.scoring.rules.scoring import edition_parameters
 from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.editions.open_clips import ExamInput, open_sealed_clips
-from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
-from orchestrator.usecases.editions.settle_editions import PROFILE_FILE
 from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.workspace.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile

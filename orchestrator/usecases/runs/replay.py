@@ -21,13 +21,13 @@ from orchestrator.core.runs.replay_comparison import (
     compare_predictions,
 )
 from orchestrator.core.runs.verdict import Verdict
+from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.images.bring_in_image import bring_in
 from orchestrator.images.remove_image import remove_unless_used
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.sandbox.request import StartFacts
 from orchestrator.scoring.rules.scoring import ScoringTask, score
 from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.usecases.runs.certify import HOST_LOCK
 from orchestrator.usecases.runs.execute_run import ExecutedRun, ReservedRun, execute_run
 from orchestrator.usecases.runs.list_runs import require_run

@@ -12,8 +12,9 @@ from typing import Any
 from manifests.annotations import EntrantAnnotation
 from manifests.images import ImageIdentity
 from manifests.predictions.lines import ClipExpectation
-from orchestrator.core.editions.clip_archives import stream_input
 from orchestrator.core.runs.verdict import Verdict, judge_output
+from orchestrator.editions.open_clips import ExamInput
+from orchestrator.editions.rules.clip_archives import stream_input
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.sandbox.request import (
     RunObserver,
@@ -25,7 +26,6 @@ from orchestrator.sandbox.rules.gpu import GpuRequest
 from orchestrator.sandbox.run_in_sandbox import run_in_sandbox
 from orchestrator.support.clock import Clock
 from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.editions.open_clips import ExamInput
 from sandbox_profiles.profile import SandboxProfile
 
 

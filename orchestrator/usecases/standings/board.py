@@ -11,8 +11,8 @@ from orchestrator.core.standings.board import Board, Comparer, Counterpart, View
 from orchestrator.core.standings.board_document import board_document
 from orchestrator.core.standings.board_rows import fold_board
 from orchestrator.core.standings.counterpart import find_counterpart
+from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.ledger.ports import Ledger
-from orchestrator.usecases.editions.sealed_editions import load_sealed_edition
 from orchestrator.usecases.standings.compare_rows import row_comparer
 from orchestrator.workspace.workspace import Workspace
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from manifests.digests import sha256_hex
 from manifests.errors import RefusedByPolicy
 from manifests.statements import EditionRevealed, Statement
+from orchestrator.editions.open_clips import open_clip_sums
+from orchestrator.editions.open_labels import label_commitments, open_salted_labels
+from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
+from orchestrator.editions.settle_editions import CLIP_SUMS_FILE
 from orchestrator.keys.sealing_port import Keyring, Purpose
 from orchestrator.ledger.ports import Entry, Ledger
 from orchestrator.support.clock import Clock
 from orchestrator.support.reporter import Reporter, SilentReporter, Step
-from orchestrator.usecases.editions.open_clips import open_clip_sums
-from orchestrator.usecases.editions.open_labels import label_commitments, open_salted_labels
-from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
-from orchestrator.usecases.editions.settle_editions import CLIP_SUMS_FILE
 from orchestrator.workspace.opening import require_openable
 from orchestrator.workspace.ports import WorkspaceStore
 

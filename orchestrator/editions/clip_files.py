@@ -14,8 +14,8 @@ from manifests.editions import Track
 from manifests.errors import MalformedDocument
 from manifests.labels import LabelledClip
 from manifests.text import escape_untrusted
-from orchestrator.core.editions.clip_archives import InputFile, annotation_name, keypoints_name
-from orchestrator.ports.clip_source import ClipFolder
+from orchestrator.editions.ports import ClipFolder
+from orchestrator.editions.rules.clip_archives import InputFile, annotation_name, keypoints_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

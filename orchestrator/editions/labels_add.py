@@ -22,12 +22,12 @@ from manifests.labels import (
 from manifests.names import LabelsVersion
 from manifests.statements import LabelsAdded, LabelsCommitment, Statement
 from manifests.text import escape_untrusted
+from orchestrator.editions.open_labels import label_commitments, open_labels, open_names
+from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
+from orchestrator.editions.sealed_labels import labels_file, seal_labels
 from orchestrator.keys.sealing_port import Sealer, Unsealer
 from orchestrator.ledger.ports import Entry, Ledger
 from orchestrator.support.clock import Clock
-from orchestrator.usecases.editions.open_labels import label_commitments, open_labels, open_names
-from orchestrator.usecases.editions.sealed_editions import SealedEdition, load_sealed_edition
-from orchestrator.usecases.editions.sealed_labels import labels_file, seal_labels
 from orchestrator.workspace.ports import WorkspaceStore
 
 _VERSION: TypeAdapter[str] = TypeAdapter(LabelsVersion)

@@ -23,25 +23,19 @@ from manifests.labels import (
 )
 from manifests.statements import EditionSealed, LabelsCommitment, PublicKey, Statement
 from manifests.sums import render_sums
-from orchestrator.core.editions.clip_archives import pack_clip
-from orchestrator.core.editions.opaque_names import render_names
-from orchestrator.core.editions.seal_documents import SealDocument, encode_seal
-from orchestrator.keys.rules.recipients import SealRecipients
-from orchestrator.keys.sealing_port import BulkSealer, Sealer
-from orchestrator.ledger.ports import Entry, Ledger
-from orchestrator.ledger.rules.keyset import ROLES
-from orchestrator.ports.clip_source import ClipFolder, EditionSource
-from orchestrator.support.clock import Clock
-from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.editions.clip_files import read_clip
-from orchestrator.usecases.editions.edition_draft import EditionDraft, LoadProfile, read_draft
-from orchestrator.usecases.editions.sealed_labels import (
+from orchestrator.editions.clip_files import read_clip
+from orchestrator.editions.edition_draft import EditionDraft, LoadProfile, read_draft
+from orchestrator.editions.ports import ClipFolder, EditionSource
+from orchestrator.editions.rules.clip_archives import pack_clip
+from orchestrator.editions.rules.opaque_names import render_names
+from orchestrator.editions.rules.seal_documents import SealDocument, encode_seal
+from orchestrator.editions.sealed_labels import (
     NAMES_FILE,
     SALT_BYTES,
     labels_file,
     seal_labels,
 )
-from orchestrator.usecases.editions.settle_editions import (
+from orchestrator.editions.settle_editions import (
     CLIP_SUMS_FILE,
     EDITION_FILE,
     PROFILE_FILE,
@@ -51,6 +45,12 @@ from orchestrator.usecases.editions.settle_editions import (
     settle,
     settle_abandoned,
 )
+from orchestrator.keys.rules.recipients import SealRecipients
+from orchestrator.keys.sealing_port import BulkSealer, Sealer
+from orchestrator.ledger.ports import Entry, Ledger
+from orchestrator.ledger.rules.keyset import ROLES
+from orchestrator.support.clock import Clock
+from orchestrator.support.reporter import Reporter, Step
 from orchestrator.workspace.ports import StagedEdition, WorkspaceStore
 
 WORKERS: Final = 2

@@ -10,8 +10,8 @@ from manifests.editions import Edition, parse_edition
 from manifests.errors import MalformedDocument
 from manifests.labels import Labels, RecognitionLabel, parse_labels
 from manifests.vocabulary import parse_vocabulary
-from orchestrator.core.editions.opaque_names import assign_opaque_names
-from orchestrator.ports.clip_source import EditionSource
+from orchestrator.editions.ports import EditionSource
+from orchestrator.editions.rules.opaque_names import assign_opaque_names
 
 LoadProfile = Callable[[EditionSource, str], bytes]
 """Returns the validated sandbox profile's file: a shipped one by name, or one by path."""

@@ -42,7 +42,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 class EpeeFolder:
-    """Implements `orchestrator.ports.clip_source.ClipFolder`."""
+    """Implements `orchestrator.editions.ports.ClipFolder`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -91,7 +91,7 @@ class EpeeFolder:
 
 
 class EditionFile:
-    """Implements `orchestrator.ports.clip_source.EditionSource`."""
+    """Implements `orchestrator.editions.ports.EditionSource`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

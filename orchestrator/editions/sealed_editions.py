@@ -9,15 +9,15 @@ from manifests.editions import Edition, parse_edition
 from manifests.errors import ClaimDoesNotHold, RefusedByPolicy
 from manifests.statements import EditionSealed
 from manifests.sums import parse_sums
-from orchestrator.core.editions.seal_documents import SealDocument, parse_seal
-from orchestrator.ledger.ports import Ledger
-from orchestrator.usecases.editions.settle_editions import (
+from orchestrator.editions.rules.seal_documents import SealDocument, parse_seal
+from orchestrator.editions.settle_editions import (
     EDITION_FILE,
     PROFILE_FILE,
     SEAL_FILE,
     SEALED_SUMS_FILE,
     VOCABULARY_FILE,
 )
+from orchestrator.ledger.ports import Ledger
 from orchestrator.workspace.ports import WorkspaceStore
 
 

@@ -6,11 +6,11 @@ from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold, RefusedByPolicy
 from manifests.labels import Labels, parse_salted_labels
 from manifests.statements import EditionSealed, LabelsAdded, LabelsCommitment
-from orchestrator.core.editions.opaque_names import parse_names
+from orchestrator.editions.rules.opaque_names import parse_names
+from orchestrator.editions.sealed_editions import SealedEdition
+from orchestrator.editions.sealed_labels import NAMES_FILE, labels_file
 from orchestrator.keys.sealing_port import Unsealer
 from orchestrator.ledger.ports import Ledger
-from orchestrator.usecases.editions.sealed_editions import SealedEdition
-from orchestrator.usecases.editions.sealed_labels import NAMES_FILE, labels_file
 from orchestrator.workspace.opening import require_openable
 from orchestrator.workspace.ports import WorkspaceStore
 

@@ -12,13 +12,13 @@ from manifests.errors import ClaimDoesNotHold
 from manifests.exam import VOCABULARY_FILE, Exam, render_exam
 from manifests.sums import parse_sums
 from manifests.vocabulary import parse_vocabulary, render_vocabulary
-from orchestrator.core.editions.clip_archives import InputFile, input_bytes, unpack_clip
+from orchestrator.editions.clip_files import read_clip
+from orchestrator.editions.ports import ClipFolder
+from orchestrator.editions.rules.clip_archives import InputFile, input_bytes, unpack_clip
+from orchestrator.editions.sealed_editions import SealedEdition
+from orchestrator.editions.settle_editions import CLIP_SUMS_FILE
 from orchestrator.keys.sealing_port import SealedFileChanged, Unsealer
-from orchestrator.ports.clip_source import ClipFolder
 from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.editions.clip_files import read_clip
-from orchestrator.usecases.editions.sealed_editions import SealedEdition
-from orchestrator.usecases.editions.settle_editions import CLIP_SUMS_FILE
 from orchestrator.workspace.opening import require_openable
 from orchestrator.workspace.ports import WorkspaceStore
 

@@ -1,1 +1,0 @@
-"""Sealed editions: clips, names, seal documents, profiles, samples."""

@@ -1,0 +1,1 @@
+"""Editions: seal, open, extend and reveal them."""

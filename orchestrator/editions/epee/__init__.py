@@ -1,0 +1,1 @@
+"""A corpus in the layout of the Épée dataset."""

@@ -1,0 +1,1 @@
+"""Sealed clips, names, documents and profiles, as pure functions."""

@@ -1,1 +1,0 @@
-"""Seal, open, extend and reveal editions; make samples."""
