@@ -11,7 +11,6 @@ from pathlib import Path
 
 from manifests.digests import oci_digest
 from manifests.statements import WorkspaceCreated
-from orchestrator.adapters.linux_host import LinuxHost
 from orchestrator.editions.epee.epee_folder import EditionFile
 from orchestrator.editions.ports import EditionSource
 from orchestrator.editions.rules.seal_documents import SealDocument
@@ -20,6 +19,8 @@ from orchestrator.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.engine.rules.platforms import engine_platform
+from orchestrator.host.doctor import DoctorReport, Examination, examine_host
+from orchestrator.host.linux.linux_host import LinuxHost
 from orchestrator.images.files.archive_file import ArchiveFile
 from orchestrator.images.http.registry import HttpRegistry
 from orchestrator.images.resolve_image import ImageSources
@@ -43,7 +44,6 @@ from orchestrator.sandbox.nvidia.probe_image import gpu_probe_image
 from orchestrator.sandbox.self_test import probe_sandbox, require_sandbox
 from orchestrator.support.reporter import Reporter, SilentReporter
 from orchestrator.support.system_clock import SystemClock
-from orchestrator.usecases.entrants.doctor import DoctorReport, Examination, examine_host
 from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.workspaces.pick_up import pick_up
 from orchestrator.workspace.files.new_workspace import stage_workspace

@@ -10,7 +10,7 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import CURRENT_FOLDER, AsJson, Workspace
 
 if TYPE_CHECKING:
-    from orchestrator.usecases.entrants.doctor import DoctorReport
+    from orchestrator.host.doctor import DoctorReport
 
 EXIT_DOES_NOT_HOLD = 1
 EXIT_NO_ENGINE = 4

@@ -15,15 +15,15 @@ import pytest
 
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.rules.platforms import engine_platform
-from orchestrator.sandbox.rules import limit_checks as limit_probe
-from orchestrator.sandbox.rules.limit_checks import limit_checks, small_limits
-from orchestrator.sandbox.rules.runtimes import GVISOR_REGISTRATION
-from orchestrator.sandbox.self_test import run_checks
-from orchestrator.usecases.entrants.doctor_sandbox import (
+from orchestrator.host.doctor_sandbox import (
     mounts_without_swap,
     probe_limits,
     try_profile,
 )
+from orchestrator.sandbox.rules import limit_checks as limit_probe
+from orchestrator.sandbox.rules.limit_checks import limit_checks, small_limits
+from orchestrator.sandbox.rules.runtimes import GVISOR_REGISTRATION
+from orchestrator.sandbox.self_test import run_checks
 from sandbox_profiles.profile import load_profile
 
 pytestmark = pytest.mark.docker

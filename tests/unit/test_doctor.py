@@ -15,20 +15,20 @@ from rich.console import Console
 from manifests.errors import PlatformFault, RefusedByPolicy
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock
-from orchestrator.adapters.linux_host import LinuxHost
 from orchestrator.cli.views.doctor_view import doctor_document, doctor_view
-from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic
 from orchestrator.engine.ports import ContainerEngine, VolumeSpec
-from orchestrator.ports.host import HostFacts
+from orchestrator.host import doctor_sandbox
+from orchestrator.host.doctor import DoctorReport, Examination, examine_host
+from orchestrator.host.doctor_host import (
+    GIB,
+)
+from orchestrator.host.doctor_sandbox import sandbox_findings, try_profile
+from orchestrator.host.linux.linux_host import LinuxHost
+from orchestrator.host.ports import HostFacts
+from orchestrator.host.rules.host_findings import HostFinding, Status, Topic
 from orchestrator.sandbox.ports import NoGpus
 from orchestrator.sandbox.rules.gpu import GpuFacts, GpuKind, GpuRequest, parse_nvidia_smi
 from orchestrator.sandbox.self_test import CheckResult
-from orchestrator.usecases.entrants import doctor_sandbox
-from orchestrator.usecases.entrants.doctor import DoctorReport, Examination, examine_host
-from orchestrator.usecases.entrants.doctor_host import (
-    GIB,
-)
-from orchestrator.usecases.entrants.doctor_sandbox import sandbox_findings, try_profile
 from orchestrator.workspace.files.workspace_files import open_workspace
 from sandbox_profiles.profile import load_profile
 

@@ -8,10 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestrator.adapters.docker.simulated_world import simulated_description
-from orchestrator.core.sandbox.host_findings import HostFinding, Status
-from orchestrator.ports.host import HostFacts
-from orchestrator.usecases.entrants.doctor_engine import engine_findings
-from orchestrator.usecases.entrants.doctor_host import (
+from orchestrator.host.doctor_engine import engine_findings
+from orchestrator.host.doctor_host import (
     GIB,
     ClockReadings,
     clock_findings,
@@ -19,6 +17,8 @@ from orchestrator.usecases.entrants.doctor_host import (
     host_findings,
     leftover_findings,
 )
+from orchestrator.host.ports import HostFacts
+from orchestrator.host.rules.host_findings import HostFinding, Status
 from sandbox_profiles.profile import load_profile
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)

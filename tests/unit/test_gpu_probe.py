@@ -9,7 +9,7 @@ import pytest
 from manifests.errors import PlatformFault
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock, SimulatedEnd
-from orchestrator.core.sandbox.advisories import runc_advisory
+from orchestrator.host.rules.advisories import runc_advisory
 from orchestrator.sandbox.gpu_probe import (
     GpuUnavailable,
     gpu_probe_options,

@@ -14,7 +14,8 @@ import pytest
 
 from manifests.errors import RefusedByPolicy
 from orchestrator.adapters.docker.simulated_world import simulated_description
-from orchestrator.core.sandbox.host_findings import Status
+from orchestrator.host.doctor_sandbox import sandbox_findings
+from orchestrator.host.rules.host_findings import Status
 from orchestrator.sandbox.engine_fitness import require_fit_engine
 from orchestrator.sandbox.host_gpus import choose_host_gpus
 from orchestrator.sandbox.ports import NoGpus
@@ -42,7 +43,6 @@ from orchestrator.sandbox.rules.sentry_checks import (
 )
 from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.sandbox.self_test import CheckResult
-from orchestrator.usecases.entrants.doctor_sandbox import sandbox_findings
 from orchestrator.usecases.sandbox.run_host import environment_document
 from sandbox_profiles.profile import SandboxProfile, load_profile
 from sandbox_profiles.seccomp import SocketFamily

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from manifests.encoding import Json
-from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic
-from orchestrator.usecases.entrants.doctor import DoctorReport
+from orchestrator.host.doctor import DoctorReport
+from orchestrator.host.rules.host_findings import HostFinding, Status, Topic
 
 _STYLES = {
     Status.OK: "green",

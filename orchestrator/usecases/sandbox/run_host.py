@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orchestrator.core.sandbox.advisories import runc_advisory
 from orchestrator.engine.ports import ContainerEngine, EngineDescription
 from orchestrator.engine.rules.platforms import engine_platform
+from orchestrator.host.rules.advisories import runc_advisory
 from orchestrator.images.bring_in_image import FreeBytes
 from orchestrator.images.resolve_image import ImageSources
 from orchestrator.sandbox.ports import GpuInventory

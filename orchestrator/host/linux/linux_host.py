@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from orchestrator.ports.host import HostFacts
+from orchestrator.host.ports import HostFacts
 
 _CORE_PATTERN: Final = Path("/proc/sys/kernel/core_pattern")
 _SWAPS: Final = Path("/proc/swaps")
@@ -43,7 +43,7 @@ def _clock_is_synchronised() -> bool | None:
 
 
 class LinuxHost:
-    """Implements `orchestrator.ports.host.Host`."""
+    """Implements `orchestrator.host.ports.Host`."""
 
     def facts(self) -> HostFacts:
         """Read them from /proc and the kernel's clock."""

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Final
 
 from manifests.text import escape_untrusted
-from orchestrator.core.sandbox.advisories import runc_advisory
-from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
 from orchestrator.engine.ports import EngineDescription
+from orchestrator.host.rules.advisories import runc_advisory
+from orchestrator.host.rules.host_findings import HostFinding, Status, Topic, judged
 
 OLDEST_API: Final = (1, 41)
 """The first that knows private cgroup namespaces; engine 20.10 speaks it."""

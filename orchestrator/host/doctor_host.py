@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from manifests.text import escape_untrusted
-from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
-from orchestrator.ports.host import HostFacts
+from orchestrator.host.ports import HostFacts
+from orchestrator.host.rules.host_findings import HostFinding, Status, Topic, judged
 
 GIB: Final = 2**30
 _NEEDED_BYTES: Final = GIB

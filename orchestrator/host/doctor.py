@@ -12,28 +12,28 @@ from pathlib import Path
 
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.text import escape_untrusted
-from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
 from orchestrator.engine.ports import ContainerEngine, EngineDescription, EngineUnavailable
 from orchestrator.engine.rules.platforms import engine_platform
-from orchestrator.ports.host import Host
-from orchestrator.sandbox.parts import list_leftovers
-from orchestrator.sandbox.ports import GpuInventory
-from orchestrator.sandbox.rules.gpu import GpuRequest
-from orchestrator.support.clock import Clock
-from orchestrator.usecases.entrants.doctor_engine import engine_findings
-from orchestrator.usecases.entrants.doctor_host import (
+from orchestrator.host.doctor_engine import engine_findings
+from orchestrator.host.doctor_host import (
     ClockReadings,
     clock_findings,
     disk_finding,
     host_findings,
     leftover_findings,
 )
-from orchestrator.usecases.entrants.doctor_sandbox import (
+from orchestrator.host.doctor_sandbox import (
     NewRunId,
     ProfileTrial,
     mounts_without_swap,
     try_profile,
 )
+from orchestrator.host.ports import Host
+from orchestrator.host.rules.host_findings import HostFinding, Status, Topic, judged
+from orchestrator.sandbox.parts import list_leftovers
+from orchestrator.sandbox.ports import GpuInventory
+from orchestrator.sandbox.rules.gpu import GpuRequest
+from orchestrator.support.clock import Clock
 from orchestrator.workspace.ports import WorkspaceStore
 from sandbox_profiles.profile import SandboxProfile
 

@@ -8,7 +8,6 @@ from typing import Final, assert_never
 
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.text import escape_untrusted
-from orchestrator.core.sandbox.host_findings import HostFinding, Status, Topic, judged
 from orchestrator.engine.ports import (
     ContainerEngine,
     EngineDescription,
@@ -16,6 +15,7 @@ from orchestrator.engine.ports import (
     StartRefused,
 )
 from orchestrator.engine.rules.platforms import engine_platform
+from orchestrator.host.rules.host_findings import HostFinding, Status, Topic, judged
 from orchestrator.sandbox.engine_fitness import require_fit_engine
 from orchestrator.sandbox.parts import PartNames, remove_parts, start_holder
 from orchestrator.sandbox.rules import limit_checks as limit_probe

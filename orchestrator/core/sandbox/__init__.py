@@ -1,1 +1,0 @@
-"""What a container is asked for, how it is checked, watched, probed and judged."""
