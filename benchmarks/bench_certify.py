@@ -19,13 +19,13 @@ from orchestrator import sample_wiring, wiring
 from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.images.python.python_image import build_python_image, python_program
+from orchestrator.runs.certify import certify
+from orchestrator.runs.prepare_run import CertifyRequest
 from orchestrator.sandbox.parts import architecture_of
 from orchestrator.sandbox.rules.elf import ProbeCall, syscall_probe_elf
 from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.support.system_clock import SystemClock
-from orchestrator.usecases.runs.certify import certify
-from orchestrator.usecases.runs.prepare_run import CertifyRequest
 from orchestrator.workspace.add_team import add_team
 from sandbox_profiles.profile import SandboxProfile, load_profile
 

@@ -29,15 +29,15 @@ from manifests.statements import (
     TeamRegistered,
 )
 from manifests.sums import render_sums
-from orchestrator.core.runs.evidence import (
+from orchestrator.keys.signing_port import Signer
+from orchestrator.runs.rules.run_files import (
     IN_TOTO_PAYLOAD_TYPE,
     UNLISTED,
     in_toto_statement,
     is_private,
     record_bytes,
 )
-from orchestrator.core.runs.run_record import run_history, run_record
-from orchestrator.keys.signing_port import Signer
+from orchestrator.runs.rules.run_record import run_history, run_record
 
 RUNS = 10_000
 SIZES = (1_000, 3_000, RUNS)

@@ -24,16 +24,16 @@ from orchestrator.core.bundles.bundle import (
     parse_bundle,
     top_folder,
 )
-from orchestrator.core.runs.evidence import (
+from orchestrator.keys.signing_port import Signer, SigningKeys
+from orchestrator.ledger.append import seal_entry, sign_checkpoint
+from orchestrator.ledger.rules.merkle import CompactRange, leaf_hash
+from orchestrator.runs.rules.run_files import (
     IN_TOTO_PAYLOAD_TYPE,
     SUMS,
     UNLISTED,
     in_toto_statement,
     is_private,
 )
-from orchestrator.keys.signing_port import Signer, SigningKeys
-from orchestrator.ledger.append import seal_entry, sign_checkpoint
-from orchestrator.ledger.rules.merkle import CompactRange, leaf_hash
 from orchestrator.support.tar.deterministic_tar import tar_chunks
 
 Files = dict[str, bytes]

@@ -33,11 +33,11 @@ from manifests.digests import sha256_hex
 from manifests.encoding import canonical_json
 from manifests.statements import RunReserved, RunStarted, Statement
 from orchestrator.core.bundles.bundle import LOG_CHECKPOINT
-from orchestrator.core.runs.evidence import SUMS
 from orchestrator.keys.pem.signing_keys import generate_signing_keys
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.append import seal_entry
 from orchestrator.ledger.rules.checkpoint import Checkpoint, parse_checkpoint, render_checkpoint
+from orchestrator.runs.rules.run_files import SUMS
 
 
 @dataclass(frozen=True)

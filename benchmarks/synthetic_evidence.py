@@ -31,15 +31,15 @@ from orchestrator.key_wiring import rotate
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.sql.sql_store import open_sql_ledger
+from orchestrator.runs.run_evidence import write_evidence
+from orchestrator.runs.score_run import score_run
 from orchestrator.samples.files.sample_folder import SampleFolder
 from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
 from orchestrator.usecases.auditing.verify import Report, VerifyRequest, verify_evidence
 from orchestrator.usecases.auditing.verify_editions import GivenLabels
-from orchestrator.usecases.runs.run_evidence import write_evidence
 from orchestrator.usecases.standings.rescore import rescore
-from orchestrator.usecases.standings.score_run import score_run
 from orchestrator.wiring import create_workspace, open_workspace, seal
 from orchestrator.workspace.add_team import add_team
 from orchestrator.workspace.files.workspace_files import open_workspace as open_files

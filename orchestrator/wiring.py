@@ -38,13 +38,13 @@ from orchestrator.keys.rules.recipients import SealRecipients
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.sql.sql_store import create_sql_ledger, open_sql_ledger
+from orchestrator.runs.run_host import RunHost
 from orchestrator.sandbox.host_gpus import HostGpus
 from orchestrator.sandbox.nvidia.nvidia_smi import list_gpu_uuids
 from orchestrator.sandbox.nvidia.probe_image import gpu_probe_image
 from orchestrator.sandbox.self_test import probe_sandbox, require_sandbox
 from orchestrator.support.reporter import Reporter, SilentReporter
 from orchestrator.support.system_clock import SystemClock
-from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.workspaces.pick_up import pick_up
 from orchestrator.workspace.files.new_workspace import stage_workspace
 from orchestrator.workspace.files.workspace_files import open_workspace as open_workspace_files

@@ -41,9 +41,9 @@ def certify(
     from orchestrator import wiring
     from orchestrator.cli.views.console import print_json
     from orchestrator.cli.views.progress import shown_progress
-    from orchestrator.core.runs.run_report import run_document
-    from orchestrator.usecases.runs.certify import certify as certify_run
-    from orchestrator.usecases.runs.prepare_run import CertifyRequest
+    from orchestrator.runs.certify import certify as certify_run
+    from orchestrator.runs.prepare_run import CertifyRequest
+    from orchestrator.runs.rules.run_report import run_document
 
     opened = wiring.open_workspace(workspace)
     request = CertifyRequest(edition=edition, team=team, image=image, repeat=repeat)
@@ -89,7 +89,7 @@ def replay(
     from orchestrator.cli.views.console import print_json
     from orchestrator.cli.views.progress import shown_progress
     from orchestrator.cli.views.replay_view import replay_document, replay_summary
-    from orchestrator.usecases.runs.replay import replay as replay_run
+    from orchestrator.runs.replay import replay as replay_run
 
     opened = wiring.open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:
@@ -114,7 +114,7 @@ def runs_list(
     """List the runs and submissions of the workspace."""
     from orchestrator import wiring
     from orchestrator.cli.views.console import print_json
-    from orchestrator.usecases.runs.list_runs import list_runs, run_row
+    from orchestrator.runs.list_runs import list_runs, run_row
 
     found = list_runs(wiring.open_workspace(workspace), edition=edition, team=team)
     if as_json:
@@ -140,8 +140,8 @@ def runs_show(
     """Show one run: its record, as the ledger tells it, and what the team has left."""
     from orchestrator import wiring
     from orchestrator.cli.views.console import print_bytes, print_json
-    from orchestrator.core.runs.run_report import run_document
-    from orchestrator.usecases.runs.list_runs import show_run
+    from orchestrator.runs.list_runs import show_run
+    from orchestrator.runs.rules.run_report import run_document
     from orchestrator.usecases.workspaces.receipt import make_receipt
 
     opened = wiring.open_workspace(workspace)
@@ -175,7 +175,7 @@ def runs_void(
     """Void a run with a public reason: it does not count any longer."""
     from orchestrator import wiring
     from orchestrator.cli.views.console import print_json, say
-    from orchestrator.usecases.runs.list_runs import void_by_organizer
+    from orchestrator.runs.list_runs import void_by_organizer
 
     record = void_by_organizer(wiring.open_workspace(workspace), run, reason=reason)
     if as_json:
@@ -190,7 +190,7 @@ def runs_reap(workspace: Workspace = CURRENT_FOLDER, as_json: AsJson = False) ->
     from orchestrator import wiring
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.cli.views.progress import shown_progress
-    from orchestrator.usecases.runs.recover_runs import recover_runs
+    from orchestrator.runs.recover_runs import recover_runs
 
     opened = wiring.open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:

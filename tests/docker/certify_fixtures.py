@@ -17,11 +17,11 @@ from manifests.statements import RunReserved, Statement
 from orchestrator import sample_wiring, wiring
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.ledger.rules.quota import QuotaState
+from orchestrator.runs.certify import CertifiedRun, certify
+from orchestrator.runs.list_runs import team_quota
+from orchestrator.runs.prepare_run import CertifyRequest
+from orchestrator.runs.run_host import RunHost
 from orchestrator.support.reporter import Reporter, SilentReporter
-from orchestrator.usecases.runs.certify import CertifiedRun, certify
-from orchestrator.usecases.runs.list_runs import team_quota
-from orchestrator.usecases.runs.prepare_run import CertifyRequest
-from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.workspace.add_team import add_team
 from orchestrator.workspace.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile

@@ -14,12 +14,12 @@ from orchestrator import sample_wiring
 from orchestrator.adapters.docker.container_window import ProcWindows
 from orchestrator.cli.views.dry_run_view import QuietDisplay
 from orchestrator.editions.epee.epee_folder import EpeeFolder
+from orchestrator.runs.run_host import RunHost
 from orchestrator.support.files.input_files import read_input_file
 from orchestrator.support.system_clock import SystemClock
 from orchestrator.usecases.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
 from orchestrator.usecases.entrants.dry_run_input import DryRunInput, read_dry_run_input
 from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
-from orchestrator.usecases.sandbox.run_host import RunHost
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.certify_fixtures import EDITION, HASTY_EDITION, Organizer
 from tests.docker.clumsy_image import ClumsyImage

@@ -12,10 +12,10 @@ import pytest
 
 from manifests.outcomes import Diagnostic
 from manifests.statements import RunVoided
+from orchestrator.runs.run_evidence import has_evidence
 from orchestrator.sandbox.parts import architecture_of
 from orchestrator.sandbox.rules.elf import pause_elf
 from orchestrator.sandbox.rules.tiny_image import tiny_image
-from orchestrator.usecases.runs.run_evidence import has_evidence
 from tests.docker.certify_fixtures import EDITION, PISTE, Organizer
 from tests.docker.hostile_image import HERE
 

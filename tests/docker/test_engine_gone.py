@@ -20,11 +20,11 @@ from manifests.statements import ImageRemoved
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.images.python.python_image import BuiltImage
+from orchestrator.runs.recover_runs import recover_runs
 from orchestrator.sandbox.parts import architecture_of
 from orchestrator.sandbox.rules.elf import pause_elf
 from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter, Step
-from orchestrator.usecases.runs.recover_runs import recover_runs
 from tests.docker.certify_fixtures import Organizer, make_organizer
 from tests.docker.hostile_image import HERE
 

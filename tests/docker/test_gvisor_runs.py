@@ -23,11 +23,11 @@ from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import EngineUnavailable, StartRefused
 from orchestrator.host.doctor_sandbox import probe_limits, try_profile
 from orchestrator.images.python.python_image import BuiltImage
+from orchestrator.runs.run_host import RunHost
 from orchestrator.sandbox.rules.limit_checks import limit_checks, small_limits
 from orchestrator.sandbox.rules.runtimes import GVISOR_REGISTRATION
 from orchestrator.sandbox.rules.sentry_checks import OWN_KERNEL
 from orchestrator.sandbox.self_test import CheckResult, probe_sandbox, require_sandbox
-from orchestrator.usecases.sandbox.run_host import RunHost
 from sandbox_profiles.profile import SandboxProfile, load_profile
 from tests.docker.certify_fixtures import (
     EDITION,

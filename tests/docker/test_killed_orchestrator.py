@@ -12,8 +12,8 @@ import pytest
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunVoided
 from orchestrator.images.python.python_image import BuiltImage
+from orchestrator.runs.run_evidence import has_evidence, load_record
 from orchestrator.support.reporter import Step
-from orchestrator.usecases.runs.run_evidence import has_evidence, load_record
 from tests.docker.certify_fixtures import EDITION, Organizer, piste
 
 pytestmark = pytest.mark.docker
@@ -23,8 +23,8 @@ import os, signal, sys
 from pathlib import Path
 from orchestrator import wiring
 from orchestrator.support.reporter import SilentReporter, Step
-from orchestrator.usecases.runs.certify import certify
-from orchestrator.usecases.runs.prepare_run import CertifyRequest
+from orchestrator.runs.certify import certify
+from orchestrator.runs.prepare_run import CertifyRequest
 
 root, edition, team, image, at, within = sys.argv[1:]
 

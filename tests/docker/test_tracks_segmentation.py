@@ -15,13 +15,13 @@ from manifests.errors import PlatformFault
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunReserved, RunScored
 from orchestrator import wiring
-from orchestrator.core.runs.replay_comparison import Agreement
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.images.python.python_image import BuiltImage, build_python_image, python_program
 from orchestrator.images.rules.image_archive import ImageSettings
+from orchestrator.runs.replay import replay
+from orchestrator.runs.rules.replay_comparison import Agreement
+from orchestrator.runs.run_host import RunHost
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.runs.replay import replay
-from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.usecases.standings.rescore import rescore
 from tests.docker.certify_fixtures import Organizer, clip_mark
 from tests.docker.conftest import LocalRegistry

@@ -16,8 +16,8 @@ from benchmarks.small_exams import (
     seal_edition,
 )
 from orchestrator import wiring
+from orchestrator.runs import scoring_materials
 from orchestrator.scoring.rules.scoring import ScoreBleurt
-from orchestrator.usecases.standings import scoring_materials
 from orchestrator.usecases.standings.board import BoardRequest, show_board
 from orchestrator.usecases.standings.rescore import rescore
 from orchestrator.workspace.workspace import Workspace

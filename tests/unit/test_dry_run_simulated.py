@@ -23,6 +23,7 @@ from orchestrator.images.files.archive_file import ArchiveFile
 from orchestrator.images.http.registry import HttpRegistry
 from orchestrator.images.resolve_image import ImageSources
 from orchestrator.ports.container_window import ContainerWindow, NetworkAttempts, SpaceUse
+from orchestrator.runs.run_host import RunHost
 from orchestrator.samples.files.sample_folder import SampleFolder
 from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.sandbox.parts import list_leftovers
@@ -36,7 +37,6 @@ from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.usecases.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
 from orchestrator.usecases.entrants.dry_run_input import DryRunInput, read_dry_run_input
 from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
-from orchestrator.usecases.sandbox.run_host import RunHost
 from sandbox_profiles.profile import load_profile
 
 ROOT = Path(__file__).parents[2]

@@ -16,6 +16,7 @@ from manifests.errors import RefusedByPolicy
 from orchestrator.adapters.docker.simulated_world import simulated_description
 from orchestrator.host.doctor_sandbox import sandbox_findings
 from orchestrator.host.rules.host_findings import Status
+from orchestrator.runs.run_host import environment_document
 from orchestrator.sandbox.engine_fitness import require_fit_engine
 from orchestrator.sandbox.host_gpus import choose_host_gpus
 from orchestrator.sandbox.ports import NoGpus
@@ -43,7 +44,6 @@ from orchestrator.sandbox.rules.sentry_checks import (
 )
 from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.sandbox.self_test import CheckResult
-from orchestrator.usecases.sandbox.run_host import environment_document
 from sandbox_profiles.profile import SandboxProfile, load_profile
 from sandbox_profiles.seccomp import SocketFamily
 

@@ -22,8 +22,7 @@ from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.outcomes import Outcome
 from manifests.statements import RunVoided
 from orchestrator import wiring
-from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.runs.list_runs import (
+from orchestrator.runs.list_runs import (
     LONGEST_REASON,
     list_runs,
     run_row,
@@ -31,6 +30,7 @@ from orchestrator.usecases.runs.list_runs import (
     team_quota,
     void_by_organizer,
 )
+from orchestrator.support.reporter import SilentReporter
 from orchestrator.usecases.standings.rescore import rescore
 from orchestrator.workspace.workspace import Workspace
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manifests.encoding import Json
-from orchestrator.core.runs.replay_comparison import (
+from orchestrator.runs.rules.replay_comparison import (
     SHOWN_CLIPS,
     Agreement,
     compare_environments,

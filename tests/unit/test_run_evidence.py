@@ -22,10 +22,10 @@ from benchmarks.small_exams import (
 )
 from manifests.digests import sha256_hex
 from manifests.errors import PlatformFault
-from orchestrator.core.runs.evidence import in_toto_statement, is_private
-from orchestrator.usecases.runs.finish_run import void_run
-from orchestrator.usecases.runs.run_evidence import has_evidence, load_record, write_evidence
-from orchestrator.usecases.standings.score_run import score_run
+from orchestrator.runs.finish_run import void_run
+from orchestrator.runs.rules.run_files import in_toto_statement, is_private
+from orchestrator.runs.run_evidence import has_evidence, load_record, write_evidence
+from orchestrator.runs.score_run import score_run
 from orchestrator.workspace.workspace import Workspace
 
 EDITION, TEAM = "evidence-final", "nova"

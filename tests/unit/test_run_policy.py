@@ -9,8 +9,8 @@ import pytest
 from benchmarks.synthetic_ledger import edition_sealed, team_registered
 from manifests.editions import EngineMinimum
 from manifests.errors import RefusedByPolicy
-from orchestrator.core.runs.run_policy import check_open, check_versions, registered_team
 from orchestrator.engine.rules.platforms import engine_platform
+from orchestrator.runs.rules.run_policy import check_open, check_versions, registered_team
 
 OPENS = datetime(2026, 12, 1, tzinfo=UTC)
 CLOSES = datetime(2027, 3, 1, tzinfo=UTC)

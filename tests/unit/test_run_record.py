@@ -12,8 +12,8 @@ from manifests.statements import (
     RunVoided,
     Statement,
 )
-from orchestrator.core.runs.evidence import in_toto_statement, is_private, record_bytes
-from orchestrator.core.runs.run_record import certified_run_number, run_history, run_record
+from orchestrator.runs.rules.run_files import in_toto_statement, is_private, record_bytes
+from orchestrator.runs.rules.run_record import certified_run_number, run_history, run_record
 
 AT = datetime(2026, 12, 1, tzinfo=UTC)
 HEX = "ab" * 32

@@ -30,9 +30,9 @@ from orchestrator import wiring
 from orchestrator.editions.labels_add import LabelTools, add_labels
 from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.keys.sealing_port import IdentityMissing, Purpose
-from orchestrator.usecases.runs.signed_folder import is_signed, sign_folder
+from orchestrator.runs.score_run import score_run
+from orchestrator.runs.signed_folder import is_signed, sign_folder
 from orchestrator.usecases.standings.rescore import rescore
-from orchestrator.usecases.standings.score_run import score_run
 from orchestrator.workspace.workspace import Workspace
 
 FINAL = "synthetic-final"

@@ -22,7 +22,7 @@ from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.statements import RunScored, SubmissionRecorded
 from orchestrator import wiring
-from orchestrator.usecases.runs.signed_folder import is_signed
+from orchestrator.runs.signed_folder import is_signed
 from orchestrator.usecases.standings.rescore import rescore
 from orchestrator.usecases.standings.review_submission import Decision, review_submission
 from orchestrator.usecases.standings.settle_submissions import settle_submissions

@@ -20,8 +20,8 @@ from benchmarks.synthetic_evidence import (
     verify,
 )
 from orchestrator.core.bundles.bundle import BUNDLE_FILE
-from orchestrator.core.runs.evidence import SUMS
 from orchestrator.core.verification.catalogue import Check
+from orchestrator.runs.rules.run_files import SUMS
 
 
 @pytest.fixture(scope="module")

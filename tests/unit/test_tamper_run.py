@@ -28,8 +28,8 @@ from benchmarks.synthetic_evidence import (
     failed,
     verify,
 )
-from orchestrator.core.runs.evidence import SUMS
 from orchestrator.core.verification.catalogue import Check
+from orchestrator.runs.rules.run_files import SUMS
 
 
 @pytest.fixture(scope="module")

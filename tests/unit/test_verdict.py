@@ -10,7 +10,7 @@ import pytest
 from manifests.editions import Track
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.predictions.lines import ClipExpectation
-from orchestrator.core.runs.verdict import Verdict, judge_output
+from orchestrator.runs.rules.verdict import Verdict, judge_output
 
 CLIPS = {
     "0001": ClipExpectation(n_segments=2, n_frames=20),

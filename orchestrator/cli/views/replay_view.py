@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.replay_comparison import PredictionDifference
-from orchestrator.usecases.runs.replay import Replay
+from orchestrator.runs.replay import Replay
+from orchestrator.runs.rules.replay_comparison import PredictionDifference
 
 
 def _difference(found: PredictionDifference | None) -> dict[str, object] | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from manifests.encoding import parse_json_object
 from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
 from orchestrator.core.diagnosis.observations import Observation
-from orchestrator.core.runs.verdict import Verdict
+from orchestrator.runs.rules.verdict import Verdict
 
 _MOST_SHOWN = 8
 

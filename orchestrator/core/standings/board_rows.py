@@ -15,9 +15,9 @@ from manifests.statements import (
     RunScored,
     Statement,
 )
-from orchestrator.core.runs.run_record import certified_run_number
 from orchestrator.ledger.rules.edition_statements import EditionStatements
 from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
+from orchestrator.runs.rules.run_record import certified_run_number
 from orchestrator.scoring.rules.board_figures import FLOOR
 from orchestrator.scoring.rules.scoring import MAIN_FIGURE
 

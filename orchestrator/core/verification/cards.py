@@ -10,11 +10,11 @@ from manifests.digests import sha256_hex
 from manifests.encoding import parse_json_object, readable_json
 from manifests.errors import ClaimDoesNotHold
 from manifests.statements import EditionSealed, RunScored
-from orchestrator.core.runs.evidence import PRIVATE_CARD, PUBLIC_CARD
-from orchestrator.core.runs.run_record import RunHistory
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
+from orchestrator.runs.rules.run_files import PRIVATE_CARD, PUBLIC_CARD
+from orchestrator.runs.rules.run_record import RunHistory
 
 SCORES = "scores"
 _NESTED = {

@@ -8,7 +8,10 @@ from manifests.errors import ClaimDoesNotHold
 from manifests.images import ImageIdentity
 from manifests.runs import RunRecord
 from manifests.statements import EditionSealed, RunFinished, RunStarted
-from orchestrator.core.runs.evidence import (
+from orchestrator.core.verification.catalogue import Check
+from orchestrator.core.verification.findings import Findings
+from orchestrator.core.verification.folders import Folder
+from orchestrator.runs.rules.run_files import (
     EFFECTIVE,
     PREDICTIONS,
     PRIVATE_CARD,
@@ -19,10 +22,7 @@ from orchestrator.core.runs.evidence import (
     UNLISTED,
     is_private,
 )
-from orchestrator.core.runs.run_record import RunHistory
-from orchestrator.core.verification.catalogue import Check
-from orchestrator.core.verification.findings import Findings
-from orchestrator.core.verification.folders import Folder
+from orchestrator.runs.rules.run_record import RunHistory
 
 STANDARD_FILES = frozenset({RECORD, EFFECTIVE, PUBLIC_CARD, PRIVATE_CARD, PUBLIC_KEY, PRIVATE_SUMS})
 """Files of a run folder that are checked otherwise than by the digests of `run-finished`."""

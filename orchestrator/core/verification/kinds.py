@@ -6,8 +6,8 @@ from collections.abc import Collection
 from enum import StrEnum
 
 from orchestrator.core.bundles.bundle import BUNDLE_FILE, EDITIONS_FOLDER, LOG_FOLDER
-from orchestrator.core.runs.evidence import ENVELOPE, RECORD, SUMS
 from orchestrator.core.verification.seal import SEAL_FILE, SEALED_SUMS_FILE
+from orchestrator.runs.rules.run_files import ENVELOPE, RECORD, SUMS
 
 WORKSPACE_MARKERS = frozenset({"piste.json", "ledger.sqlite"})
 

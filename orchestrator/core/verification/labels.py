@@ -12,11 +12,11 @@ from manifests.errors import RefusedByPolicy
 from manifests.labels import Labels, parse_salted_labels
 from manifests.statements import LabelsCommitment
 from manifests.vocabulary import parse_vocabulary
-from orchestrator.core.runs.evidence import PREDICTIONS
 from orchestrator.core.verification.cards import ScoredCard
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
+from orchestrator.runs.rules.run_files import PREDICTIONS
 from orchestrator.scoring.rules.scoring import ScoringTask, edition_parameters, score
 from scorers.cards import ScoreCard
 

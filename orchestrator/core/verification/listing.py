@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from manifests.sums import parse_sums
-from orchestrator.core.runs.evidence import PRIVATE_SUMS, SUMS, UNLISTED, is_private
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
+from orchestrator.runs.rules.run_files import PRIVATE_SUMS, SUMS, UNLISTED, is_private
 
 
 def compare_listing(

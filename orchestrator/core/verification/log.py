@@ -23,7 +23,6 @@ from manifests.statements import (
     RunVoided,
     Statement,
 )
-from orchestrator.core.runs.run_record import RunHistory, run_history
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.quota import QuotaCount
@@ -33,6 +32,7 @@ from orchestrator.ledger.rules.keyset import Keyset
 from orchestrator.ledger.rules.log_audit import LogAudit, LogCheck
 from orchestrator.ledger.rules.merkle import leaf_hash
 from orchestrator.ledger.rules.run_states import Run, RunStatement
+from orchestrator.runs.rules.run_record import RunHistory, run_history
 
 _CHECK_OF: dict[LogCheck, Check] = {
     LogCheck.POSITION: Check.STATEMENTS,

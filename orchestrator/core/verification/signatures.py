@@ -18,18 +18,18 @@ from manifests.encoding import canonical_json, parse_json_object
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.runs import RunRecord
 from manifests.statements import KeyRole, PublicKey
-from orchestrator.core.runs.evidence import (
+from orchestrator.core.verification.catalogue import Check
+from orchestrator.core.verification.findings import Findings
+from orchestrator.core.verification.folders import Folder
+from orchestrator.keys.rules.signatures import describe_key, verify_envelope, verify_signature
+from orchestrator.ledger.rules.keyset import Keyset
+from orchestrator.runs.rules.run_files import (
     ENVELOPE,
     IN_TOTO_PAYLOAD_TYPE,
     SUMS,
     SUMS_SIGNATURE,
     in_toto_statement,
 )
-from orchestrator.core.verification.catalogue import Check
-from orchestrator.core.verification.findings import Findings
-from orchestrator.core.verification.folders import Folder
-from orchestrator.keys.rules.signatures import describe_key, verify_envelope, verify_signature
-from orchestrator.ledger.rules.keyset import Keyset
 
 
 def read_public_key(pem: bytes, *, role: KeyRole, source: str) -> PublicKey:

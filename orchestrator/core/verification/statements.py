@@ -8,12 +8,12 @@ from manifests.encoding import parse_json_object
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.runs import RunRecord
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.evidence import RECORD, record_bytes
-from orchestrator.core.runs.run_record import RunHistory, run_record
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
 from orchestrator.core.verification.log import LogFacts
+from orchestrator.runs.rules.run_files import RECORD, record_bytes
+from orchestrator.runs.rules.run_record import RunHistory, run_record
 
 
 def parse_record(data: bytes, *, source: str) -> RunRecord:

@@ -28,15 +28,6 @@ from orchestrator.core.bundles.bundle import (
     entries_file,
     top_folder,
 )
-from orchestrator.core.runs.evidence import (
-    ENVELOPE,
-    PREDICTIONS,
-    PRIVATE_CARD,
-    PUBLIC_CARD,
-    SUMS,
-    SUMS_SIGNATURE,
-    is_private,
-)
 from orchestrator.core.verification.cards import SCORES
 from orchestrator.core.verification.findings import Findings, Result
 from orchestrator.core.verification.identities import STANDARD_FILES
@@ -48,6 +39,15 @@ from orchestrator.ledger.rules.checkpoint import parse_checkpoint
 from orchestrator.ledger.rules.entries import StoredLeaf
 from orchestrator.ledger.rules.keyset import Keyset
 from orchestrator.ports.evidence_tree import StagedTar
+from orchestrator.runs.rules.run_files import (
+    ENVELOPE,
+    PREDICTIONS,
+    PRIVATE_CARD,
+    PUBLIC_CARD,
+    SUMS,
+    SUMS_SIGNATURE,
+    is_private,
+)
 from orchestrator.support.tar.deterministic_tar import tar_chunks
 from orchestrator.usecases.auditing.verify import (
     LogSource,

@@ -15,7 +15,6 @@ from orchestrator.core.bundles.bundle import (
     LOG_FOLDER,
     RUNS_FOLDER,
 )
-from orchestrator.core.runs.evidence import SUMS
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import CheckResult, Findings, Result
 from orchestrator.core.verification.folders import Folder
@@ -27,6 +26,7 @@ from orchestrator.ledger.rules.checkpoint import parse_checkpoint
 from orchestrator.ledger.rules.entries import StoredLeaf
 from orchestrator.ledger.rules.run_states import Run, RunState
 from orchestrator.ports.evidence_tree import EvidenceTree
+from orchestrator.runs.rules.run_files import SUMS
 from orchestrator.usecases.auditing.evidence_reader import EvidenceReader
 from orchestrator.usecases.auditing.verify_bundle import check_bag, check_derived
 from orchestrator.usecases.auditing.verify_editions import (

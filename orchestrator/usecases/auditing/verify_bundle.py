@@ -19,13 +19,13 @@ from orchestrator.core.bundles.bundle import (
     is_derived,
     parse_bundle,
 )
-from orchestrator.core.runs.evidence import PRIVATE_CARD, SUMS, is_private
 from orchestrator.core.verification.catalogue import Check
 from orchestrator.core.verification.findings import Findings
 from orchestrator.core.verification.folders import Folder
 from orchestrator.core.verification.listing import compare_listing
 from orchestrator.core.verification.log import LogFacts
 from orchestrator.ports.evidence_tree import EvidenceTree
+from orchestrator.runs.rules.run_files import PRIVATE_CARD, SUMS, is_private
 from orchestrator.usecases.auditing.evidence_reader import EvidenceReader
 
 _PAYLOAD = "data/"

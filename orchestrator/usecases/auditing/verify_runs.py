@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from manifests.statements import KeyRole, PublicKey, RunScored, Statement, SubmissionRecorded
-from orchestrator.core.runs.evidence import PREDICTIONS, PUBLIC_CARD, RECORD
-from orchestrator.core.runs.run_record import RunHistory
 from orchestrator.core.verification.cards import (
     SCORES,
     card_folders,
@@ -32,6 +30,8 @@ from orchestrator.core.verification.signatures import (
     keys_since,
 )
 from orchestrator.core.verification.statements import check_record, read_record
+from orchestrator.runs.rules.run_files import PREDICTIONS, PUBLIC_CARD, RECORD
+from orchestrator.runs.rules.run_record import RunHistory
 
 NO_LOG = "no log is here; verify the workspace or an exported bundle to compare with it"
 

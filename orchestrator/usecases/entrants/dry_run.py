@@ -22,6 +22,9 @@ from orchestrator.images.bring_in_image import NoRoomForImage
 from orchestrator.images.resolve_image import resolve_image
 from orchestrator.images.rules.image_config import neutralise
 from orchestrator.ports.container_window import WindowOpener
+from orchestrator.runs.prepare_run import PreparedImage, image_config
+from orchestrator.runs.run_host import RunHost, environment_document
+from orchestrator.runs.run_stage import Stage, StageResult, run_stage
 from orchestrator.sandbox.engine_fitness import require_fit_engine
 from orchestrator.sandbox.host_gpus import choose_host_gpus
 from orchestrator.sandbox.request import StartFacts
@@ -34,9 +37,6 @@ from orchestrator.usecases.entrants.dry_run_input import DryRunInput
 from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
 from orchestrator.usecases.entrants.dry_run_watch import DryRunDisplay, Watched, Watcher
 from orchestrator.usecases.images.borrowed_image import borrowed_image
-from orchestrator.usecases.runs.prepare_run import PreparedImage, image_config
-from orchestrator.usecases.sandbox.run_host import RunHost, environment_document
-from orchestrator.usecases.sandbox.run_stage import Stage, StageResult, run_stage
 from sandbox_profiles.profile import SandboxProfile
 
 

@@ -13,6 +13,7 @@ from orchestrator.core.diagnosis.log_reading import LogReading
 from orchestrator.core.diagnosis.observations import Observation, Writes
 from orchestrator.core.diagnosis.writing import refused_paths
 from orchestrator.engine.ports import ContainerEngine
+from orchestrator.runs.run_stage import StageResult
 from orchestrator.support.reporter import Reporter
 from orchestrator.usecases.entrants.diagnose_run import (
     DiagnosingPass,
@@ -22,7 +23,6 @@ from orchestrator.usecases.entrants.diagnose_run import (
 from orchestrator.usecases.entrants.dry_run_input import DryRunInput
 from orchestrator.usecases.entrants.dry_run_watch import Watched
 from orchestrator.usecases.images.image_look import look_into_image
-from orchestrator.usecases.sandbox.run_stage import StageResult
 from sandbox_profiles.profile import SandboxProfile
 
 _WORTH_A_SECOND_PASS: Final = frozenset(

@@ -11,8 +11,8 @@ from manifests.errors import PisteError
 from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.core.diagnosis.findings import Finding
+from orchestrator.runs.run_stage import StageResult
 from orchestrator.usecases.entrants.dry_run_watch import Watched
-from orchestrator.usecases.sandbox.run_stage import StageResult
 from sandbox_profiles.profile import SandboxProfile
 from scorers.cards import ScoreCard
 

@@ -11,9 +11,9 @@ from orchestrator.engine.ports import ContainerEngine
 from orchestrator.images.bring_in_image import bring_in
 from orchestrator.images.remove_image import remove_unless_used
 from orchestrator.images.resolve_image import ResolvedImage
+from orchestrator.runs.run_host import RunHost
 from orchestrator.support.interruption import termination_ignored
 from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.sandbox.run_host import RunHost
 
 
 @dataclass(slots=True)

@@ -10,14 +10,14 @@ from orchestrator.core.standings.board import Comparer
 from orchestrator.core.standings.board_rows import BoardFacts, BoardRow
 from orchestrator.core.standings.row_flags import NotCompared
 from orchestrator.keys.sealing_port import IdentityMissing, Purpose
-from orchestrator.scoring.rules.comparing import compare_runs, measure_translation
-from orchestrator.scoring.rules.scoring import ScoringTask
-from orchestrator.usecases.runs.retained_runs import find_retained
-from orchestrator.usecases.standings.scoring_materials import (
+from orchestrator.runs.retained_runs import find_retained
+from orchestrator.runs.scoring_materials import (
     ScoringMaterials,
     open_materials,
     scoring_task,
 )
+from orchestrator.scoring.rules.comparing import compare_runs, measure_translation
+from orchestrator.scoring.rules.scoring import ScoringTask
 from orchestrator.workspace.ports import FileAbsent
 from orchestrator.workspace.workspace import Workspace
 from scorers import translation

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from manifests.digests import sha256_hex
 from manifests.errors import RefusedByPolicy
 from manifests.statements import SubmissionRecorded
-from orchestrator.core.runs.evidence import PREDICTIONS, PRIVATE_CARD, PUBLIC_CARD, SUMS
 from orchestrator.keys.sealing_port import Purpose
-from orchestrator.usecases.runs.signed_folder import is_signed, sign_folder
-from orchestrator.usecases.standings.score_run import score_run
+from orchestrator.runs.rules.run_files import PREDICTIONS, PRIVATE_CARD, PUBLIC_CARD, SUMS
+from orchestrator.runs.score_run import score_run
+from orchestrator.runs.signed_folder import is_signed, sign_folder
 from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
 

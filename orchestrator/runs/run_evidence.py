@@ -16,7 +16,7 @@ from manifests.encoding import canonical_json
 from manifests.errors import PlatformFault
 from manifests.runs import RunRecord
 from manifests.sums import render_sums
-from orchestrator.core.runs.evidence import (
+from orchestrator.runs.rules.run_files import (
     ENVELOPE,
     IN_TOTO_PAYLOAD_TYPE,
     PRIVATE_SUMS,
@@ -29,7 +29,7 @@ from orchestrator.core.runs.evidence import (
     is_private,
     record_bytes,
 )
-from orchestrator.core.runs.run_record import certified_run_number, run_history, run_record
+from orchestrator.runs.rules.run_record import certified_run_number, run_history, run_record
 from orchestrator.workspace.ports import WorkspaceStore
 from orchestrator.workspace.workspace import Workspace
 

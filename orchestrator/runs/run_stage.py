@@ -12,10 +12,10 @@ from typing import Any
 from manifests.annotations import EntrantAnnotation
 from manifests.images import ImageIdentity
 from manifests.predictions.lines import ClipExpectation
-from orchestrator.core.runs.verdict import Verdict, judge_output
 from orchestrator.editions.open_clips import ExamInput
 from orchestrator.editions.rules.clip_archives import stream_input
 from orchestrator.engine.ports import ContainerEngine
+from orchestrator.runs.rules.verdict import Verdict, judge_output
 from orchestrator.sandbox.request import (
     RunObserver,
     SandboxRequest,

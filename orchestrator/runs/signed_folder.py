@@ -10,8 +10,8 @@ from typing import Literal
 from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.sums import parse_sums, render_sums
-from orchestrator.core.runs.evidence import PRIVATE_SUMS, SUMS, SUMS_SIGNATURE, is_private
 from orchestrator.keys.rules.signatures import verify_signature
+from orchestrator.runs.rules.run_files import PRIVATE_SUMS, SUMS, SUMS_SIGNATURE, is_private
 from orchestrator.workspace.ports import WorkspaceStore
 from orchestrator.workspace.workspace import Workspace
 

@@ -16,18 +16,18 @@ from manifests.errors import RefusedByPolicy
 from manifests.labels import Labels
 from manifests.statements import LabelsCommitment
 from manifests.vocabulary import parse_vocabulary
-from orchestrator.core.runs.evidence import pose_clip
 from orchestrator.editions.open_labels import find_commitment, open_labels
 from orchestrator.editions.rules.clip_archives import unpack_clip
 from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
 from orchestrator.keys.sealing_port import Purpose, SealedFileChanged, Unsealer
+from orchestrator.runs.retained_runs import RetainedRun, read_retained
+from orchestrator.runs.rules.run_files import pose_clip
 from orchestrator.scoring.rules.scoring import (
     Parameters,
     ScoreBleurt,
     ScoringTask,
     edition_parameters,
 )
-from orchestrator.usecases.runs.retained_runs import RetainedRun, read_retained
 from orchestrator.workspace.ports import WorkspaceStore
 from orchestrator.workspace.workspace import Workspace
 from scorers.translation import LazyPoses, Poses

@@ -9,7 +9,6 @@ from typing import Any, Final
 from manifests.editions import Edition
 from manifests.errors import DiskFull, PisteError, PlatformFault, RefusedByPolicy
 from manifests.statements import EditionSealed
-from orchestrator.core.runs.run_policy import check_open, check_versions, registered_team
 from orchestrator.editions.open_clips import ExamInput, open_sealed_clips
 from orchestrator.editions.rules.sealed_profile import open_profile
 from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
@@ -20,12 +19,13 @@ from orchestrator.images.rules.image_config import neutralise
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.ledger.rules.quota import quota_fault, quota_state
 from orchestrator.ledger.rules.run_states import fold_runs
+from orchestrator.runs.rules.run_policy import check_open, check_versions, registered_team
+from orchestrator.runs.run_host import RunHost
 from orchestrator.sandbox.engine_fitness import require_fit_engine
 from orchestrator.sandbox.host_gpus import choose_host_gpus
 from orchestrator.sandbox.rules.gpu import GpuFacts, GpuPolicy, GpuRequest
 from orchestrator.scoring.rules.scoring import edition_parameters
 from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.sandbox.run_host import RunHost
 from orchestrator.workspace.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile
 

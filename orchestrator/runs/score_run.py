@@ -13,17 +13,17 @@ from manifests.digests import sha256_hex
 from manifests.encoding import readable_json
 from manifests.errors import ClaimDoesNotHold
 from manifests.statements import RunScored, Statement
-from orchestrator.core.runs.evidence import PRIVATE_CARD, PUBLIC_CARD, SUMS
 from orchestrator.ledger.ports import Entry
-from orchestrator.scoring.rules.board_figures import board_figures
-from orchestrator.scoring.rules.scoring import score
-from orchestrator.usecases.runs.retained_runs import RetainedRun, find_retained
-from orchestrator.usecases.runs.signed_folder import is_signed, sign_folder
-from orchestrator.usecases.standings.scoring_materials import (
+from orchestrator.runs.retained_runs import RetainedRun, find_retained
+from orchestrator.runs.rules.run_files import PRIVATE_CARD, PUBLIC_CARD, SUMS
+from orchestrator.runs.scoring_materials import (
     ScoringMaterials,
     open_materials,
     scoring_task,
 )
+from orchestrator.runs.signed_folder import is_signed, sign_folder
+from orchestrator.scoring.rules.board_figures import board_figures
+from orchestrator.scoring.rules.scoring import score
 from orchestrator.workspace.ports import WorkspaceStore
 from orchestrator.workspace.workspace import Workspace
 from scorers.cards import Json, ScoreCard

@@ -8,15 +8,15 @@ from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.runs import RunRecord
 from manifests.statements import ImageRemoved, RunFinished, RunVoided
-from orchestrator.core.runs.evidence import EFFECTIVE, LOG, PREDICTIONS, sealed_pose
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.images.remove_image import remove_image_with_proof
 from orchestrator.keys.rules.recipients import SealingPlan
 from orchestrator.keys.sealing_port import Purpose
+from orchestrator.runs.execute_run import ExecutedRun
+from orchestrator.runs.rules.run_files import EFFECTIVE, LOG, PREDICTIONS, sealed_pose
+from orchestrator.runs.run_evidence import load_record, run_folder, write_evidence
+from orchestrator.runs.score_run import score_run
 from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.runs.execute_run import ExecutedRun
-from orchestrator.usecases.runs.run_evidence import load_record, run_folder, write_evidence
-from orchestrator.usecases.standings.score_run import score_run
 from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
 

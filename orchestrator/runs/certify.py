@@ -19,11 +19,34 @@ from manifests.outcomes import Diagnostic
 from manifests.runs import RunRecord
 from manifests.statements import RunReserved, RunStarted, Statement
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.evidence import EFFECTIVE
 from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.images.bring_in_image import bring_in
 from orchestrator.ledger.ports import Entry
 from orchestrator.ledger.rules.quota import QuotaState, decide_reservation
+from orchestrator.runs.execute_run import ExecutedRun, ReservedRun, execute_run
+from orchestrator.runs.finish_run import (
+    keep_output,
+    record_end,
+    remove_image,
+    score_and_sign,
+)
+from orchestrator.runs.list_runs import team_quota
+from orchestrator.runs.prepare_run import (
+    CertifyRequest,
+    PreparedImage,
+    PreparedRun,
+    prepare_run,
+)
+from orchestrator.runs.recover_runs import (
+    RunIntent,
+    forget_run,
+    recover_runs,
+    remember_run,
+    settle_run,
+)
+from orchestrator.runs.rules.run_files import EFFECTIVE
+from orchestrator.runs.run_evidence import run_folder
+from orchestrator.runs.run_host import RunHost, environment_document
 from orchestrator.sandbox.parts import remove_leftovers
 from orchestrator.sandbox.request import StartFacts
 from orchestrator.support.interruption import (
@@ -32,29 +55,6 @@ from orchestrator.support.interruption import (
     termination_ignored,
 )
 from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.runs.execute_run import ExecutedRun, ReservedRun, execute_run
-from orchestrator.usecases.runs.finish_run import (
-    keep_output,
-    record_end,
-    remove_image,
-    score_and_sign,
-)
-from orchestrator.usecases.runs.list_runs import team_quota
-from orchestrator.usecases.runs.prepare_run import (
-    CertifyRequest,
-    PreparedImage,
-    PreparedRun,
-    prepare_run,
-)
-from orchestrator.usecases.runs.recover_runs import (
-    RunIntent,
-    forget_run,
-    recover_runs,
-    remember_run,
-    settle_run,
-)
-from orchestrator.usecases.runs.run_evidence import run_folder
-from orchestrator.usecases.sandbox.run_host import RunHost, environment_document
 from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
 

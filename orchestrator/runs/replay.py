@@ -12,41 +12,41 @@ from manifests.encoding import Json, parse_json_object, readable_json
 from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Outcome
 from manifests.runs import RunRecord
-from orchestrator.core.runs.evidence import PREDICTIONS, PUBLIC_CARD, pose_clip
-from orchestrator.core.runs.replay_comparison import (
+from orchestrator.editions.sealed_editions import load_sealed_edition
+from orchestrator.images.bring_in_image import bring_in
+from orchestrator.images.remove_image import remove_unless_used
+from orchestrator.keys.sealing_port import Purpose
+from orchestrator.runs.certify import HOST_LOCK
+from orchestrator.runs.execute_run import ExecutedRun, ReservedRun, execute_run
+from orchestrator.runs.list_runs import require_run
+from orchestrator.runs.prepare_run import CertifyRequest, PreparedRun, prepare_on
+from orchestrator.runs.recover_runs import (
+    RunIntent,
+    forget_run,
+    recover_runs,
+    remember_run,
+)
+from orchestrator.runs.retained_runs import find_retained
+from orchestrator.runs.rules.replay_comparison import (
     PredictionDifference,
     compare_environments,
     compare_figures,
     compare_poses,
     compare_predictions,
 )
-from orchestrator.core.runs.verdict import Verdict
-from orchestrator.editions.sealed_editions import load_sealed_edition
-from orchestrator.images.bring_in_image import bring_in
-from orchestrator.images.remove_image import remove_unless_used
-from orchestrator.keys.sealing_port import Purpose
-from orchestrator.sandbox.request import StartFacts
-from orchestrator.scoring.rules.scoring import ScoringTask, score
-from orchestrator.support.reporter import Reporter, Step
-from orchestrator.usecases.runs.certify import HOST_LOCK
-from orchestrator.usecases.runs.execute_run import ExecutedRun, ReservedRun, execute_run
-from orchestrator.usecases.runs.list_runs import require_run
-from orchestrator.usecases.runs.prepare_run import CertifyRequest, PreparedRun, prepare_on
-from orchestrator.usecases.runs.recover_runs import (
-    RunIntent,
-    forget_run,
-    recover_runs,
-    remember_run,
-)
-from orchestrator.usecases.runs.retained_runs import find_retained
-from orchestrator.usecases.runs.run_evidence import load_record, run_folder
-from orchestrator.usecases.sandbox.run_host import RunHost, environment_document
-from orchestrator.usecases.standings.scoring_materials import (
+from orchestrator.runs.rules.run_files import PREDICTIONS, PUBLIC_CARD, pose_clip
+from orchestrator.runs.rules.verdict import Verdict
+from orchestrator.runs.run_evidence import load_record, run_folder
+from orchestrator.runs.run_host import RunHost, environment_document
+from orchestrator.runs.scoring_materials import (
     CONSUMER,
     open_materials,
     pose_opener,
     scoring_task,
 )
+from orchestrator.sandbox.request import StartFacts
+from orchestrator.scoring.rules.scoring import ScoringTask, score
+from orchestrator.support.reporter import Reporter, Step
 from orchestrator.workspace.workspace import Workspace
 from scorers.translation import Poses
 

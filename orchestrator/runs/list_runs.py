@@ -9,12 +9,12 @@ from manifests.encoding import Json, parse_json_object
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.runs import RunRecord
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.evidence import PUBLIC_CARD
 from orchestrator.editions.sealed_editions import find_seal_statement
 from orchestrator.ledger.rules.quota import QuotaState, quota_state
 from orchestrator.ledger.rules.run_states import Run, fold_runs
-from orchestrator.usecases.runs.finish_run import void_run
-from orchestrator.usecases.runs.run_evidence import load_record, run_folder, write_evidence
+from orchestrator.runs.finish_run import void_run
+from orchestrator.runs.rules.run_files import PUBLIC_CARD
+from orchestrator.runs.run_evidence import load_record, run_folder, write_evidence
 from orchestrator.workspace.workspace import Workspace
 
 LONGEST_REASON = 300

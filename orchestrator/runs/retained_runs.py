@@ -10,10 +10,10 @@ from manifests.errors import ClaimDoesNotHold, RefusedByPolicy
 from manifests.outcomes import Outcome
 from manifests.statements import RunFinished, Statement, SubmissionRecorded
 from manifests.text import escape_untrusted
-from orchestrator.core.runs.evidence import PREDICTIONS
-from orchestrator.core.runs.run_record import run_history
 from orchestrator.ledger.ports import Ledger
 from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
+from orchestrator.runs.rules.run_files import PREDICTIONS
+from orchestrator.runs.rules.run_record import run_history
 from orchestrator.workspace.ports import WorkspaceStore
 from scorers.cards import Json
 

@@ -19,9 +19,9 @@ from orchestrator.engine.ports import ContainerEngine, EngineUnavailable
 from orchestrator.images.remove_image import remove_unless_used
 from orchestrator.images.resolve_image import ResolvedImage
 from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
+from orchestrator.runs.finish_run import remove_image, score_and_sign, void_run
 from orchestrator.sandbox.parts import remove_leftovers
 from orchestrator.support.reporter import Reporter
-from orchestrator.usecases.runs.finish_run import remove_image, score_and_sign, void_run
 from orchestrator.workspace.workspace import Workspace
 
 DIED = "the orchestrator died while the run was {state}; nothing of it is scored"

@@ -12,17 +12,17 @@ from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.predictions.lines import ClipExpectation
 from manifests.predictions.segmentation import SegmentationPrediction, read_segmentation
-from orchestrator.core.runs.consumer_segments import consumer_annotation
-from orchestrator.core.runs.verdict import Verdict
 from orchestrator.editions.open_clips import EXAM_FILE, ExamInput
 from orchestrator.editions.rules.clip_archives import InputFile, annotation_name, input_bytes
+from orchestrator.runs.prepare_run import PreparedImage, PreparedRun
+from orchestrator.runs.rules.consumer_segments import consumer_annotation
+from orchestrator.runs.rules.verdict import Verdict
+from orchestrator.runs.run_host import RunHost
+from orchestrator.runs.run_stage import Stage, StageResult, run_stage
 from orchestrator.sandbox.request import StartFacts
 from orchestrator.sandbox.rules.gpu import GpuFacts, gpu_lost
 from orchestrator.support.clock import Clock
 from orchestrator.support.reporter import Reporter
-from orchestrator.usecases.runs.prepare_run import PreparedImage, PreparedRun
-from orchestrator.usecases.sandbox.run_host import RunHost
-from orchestrator.usecases.sandbox.run_stage import Stage, StageResult, run_stage
 
 CONSUMER_SUFFIX = "9"
 """Sets the consumer's containers apart from the entrant's, whose repeats count from 2."""

@@ -1,1 +1,0 @@
-"""A run's life: quota, states, policy, verdict, record, evidence."""

@@ -1,0 +1,1 @@
+"""Certified runs: executed, recorded, recovered, scored and replayed."""

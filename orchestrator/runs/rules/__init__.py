@@ -1,0 +1,1 @@
+"""Policy, verdict, record and comparison of runs, as pure functions."""

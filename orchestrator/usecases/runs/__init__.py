@@ -1,1 +1,0 @@
-"""Certified runs from admission to evidence, recovery and replay."""

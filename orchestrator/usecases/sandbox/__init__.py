@@ -1,1 +1,0 @@
-"""Run one image in the sandbox, and show that the sandbox holds."""
