@@ -20,12 +20,12 @@ import numpy as np
 
 from benchmarks.synthetic_evidence import verify
 from manifests.statements import WorkspaceCreated
-from orchestrator.core.verification.catalogue import Check
-from orchestrator.core.verification.findings import Result
 from orchestrator.editions.epee.epee_folder import EditionFile
 from orchestrator.editions.open_clips import open_sealed_clips
 from orchestrator.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.editions.sealed_editions import load_sealed_edition
+from orchestrator.evidence.rules.catalogue import Check
+from orchestrator.evidence.rules.findings import Result
 from orchestrator.keys.age.age_files import AgeKeyring, AgeSealer, generate_identity
 from orchestrator.keys.age.sealing_processes import SealingProcesses
 from orchestrator.keys.pem.signing_keys import create_signing_keys, load_signing_keys

@@ -15,8 +15,8 @@ from manifests.encoding import canonical_json
 from manifests.runs import RunRecord
 from manifests.statements import SCORER_KINDS, STATEMENT, KeyRole, Statement
 from manifests.sums import render_sums
-from orchestrator.adapters.files.evidence_tar import EvidenceTar
-from orchestrator.core.bundles.bundle import (
+from orchestrator.evidence.files.evidence_tar import EvidenceTar
+from orchestrator.evidence.rules.bundle import (
     BUNDLE_FILE,
     LOG_CHECKPOINT,
     LOG_ENTRIES,

@@ -32,7 +32,7 @@ from benchmarks.synthetic_evidence import (
 from manifests.digests import sha256_hex
 from manifests.encoding import canonical_json
 from manifests.statements import RunReserved, RunStarted, Statement
-from orchestrator.core.bundles.bundle import LOG_CHECKPOINT
+from orchestrator.evidence.rules.bundle import LOG_CHECKPOINT
 from orchestrator.keys.pem.signing_keys import generate_signing_keys
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.append import seal_entry

@@ -19,14 +19,17 @@ from manifests.encoding import canonical_json
 from manifests.labels import RecognitionLabel
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import ImageRemoved, RunFinished, RunReserved, RunStarted, RunVoided
-from orchestrator.adapters.files.evidence_source import LEDGER_FILE, open_evidence
-from orchestrator.adapters.files.staged_tar import stage_tar
-from orchestrator.core.verification.catalogue import Check
-from orchestrator.core.verification.findings import Result
 from orchestrator.editions.labels_add import LabelTools, add_labels
 from orchestrator.editions.open_labels import open_labels, open_salted_labels
 from orchestrator.editions.reveal import RevealTools, reveal_edition
 from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
+from orchestrator.evidence.export import ExportRequest, export_bundle
+from orchestrator.evidence.files.evidence_source import LEDGER_FILE, open_evidence
+from orchestrator.evidence.files.staged_tar import stage_tar
+from orchestrator.evidence.rules.catalogue import Check
+from orchestrator.evidence.rules.findings import Result
+from orchestrator.evidence.verify import Report, VerifyRequest, verify_evidence
+from orchestrator.evidence.verify_editions import GivenLabels
 from orchestrator.key_wiring import rotate
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
@@ -36,9 +39,6 @@ from orchestrator.runs.score_run import score_run
 from orchestrator.samples.files.sample_folder import SampleFolder
 from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
-from orchestrator.usecases.auditing.verify import Report, VerifyRequest, verify_evidence
-from orchestrator.usecases.auditing.verify_editions import GivenLabels
 from orchestrator.usecases.standings.rescore import rescore
 from orchestrator.wiring import create_workspace, open_workspace, seal
 from orchestrator.workspace.add_team import add_team

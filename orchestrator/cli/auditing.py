@@ -11,7 +11,7 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import CURRENT_FOLDER, AsJson, Workspace
 
 if TYPE_CHECKING:
-    from orchestrator.usecases.auditing.verify import Report, VerifyRequest
+    from orchestrator.evidence.verify import Report, VerifyRequest
 
 PANEL = "Auditors"
 
@@ -42,7 +42,7 @@ def verify(
     """Check published evidence by numbered checks, offline, without keys or clips."""
     from orchestrator.cli.views.console import print_json
     from orchestrator.cli.views.receipt_view import receipt_bytes
-    from orchestrator.usecases.auditing.verify import verify_evidence
+    from orchestrator.evidence.verify import verify_evidence
 
     receipt = receipt_bytes(path)
     if receipt is not None:
@@ -75,11 +75,11 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the public evidence as one tar: the same evidence gives the same bytes."""
-    from orchestrator.adapters.files.evidence_source import LEDGER_FILE
-    from orchestrator.adapters.files.staged_tar import stage_tar
     from orchestrator.cli.views.console import print_json, say
+    from orchestrator.evidence.export import ExportRequest, export_bundle
+    from orchestrator.evidence.files.evidence_source import LEDGER_FILE
+    from orchestrator.evidence.files.staged_tar import stage_tar
     from orchestrator.ledger.sql.sql_store import open_sql_ledger
-    from orchestrator.usecases.auditing.export import ExportRequest, export_bundle
     from orchestrator.workspace.files.workspace_files import open_workspace
 
     store = open_workspace(workspace)
@@ -104,11 +104,11 @@ def _request(
     keys: list[Path],
     origin: str | None,
 ) -> VerifyRequest:
-    from orchestrator.adapters.files.evidence_source import open_evidence
-    from orchestrator.core.verification.signatures import read_public_key
+    from orchestrator.evidence.files.evidence_source import open_evidence
+    from orchestrator.evidence.rules.check_signatures import read_public_key
+    from orchestrator.evidence.verify import VerifyRequest
+    from orchestrator.evidence.verify_editions import GivenLabels
     from orchestrator.support.files.input_files import read_input_file
-    from orchestrator.usecases.auditing.verify import VerifyRequest
-    from orchestrator.usecases.auditing.verify_editions import GivenLabels
 
     tree, kind, ledger = open_evidence(path)
     pinned = (read_public_key(read_input_file(k), role="run", source=str(k)) for k in keys)
@@ -132,7 +132,7 @@ def _verify_receipt(data: bytes, path: Path, *, keys: list[Path], as_json: bool)
         show_receipt,
         verify_receipt_file,
     )
-    from orchestrator.core.verification.signatures import read_public_key
+    from orchestrator.evidence.rules.check_signatures import read_public_key
     from orchestrator.support.files.input_files import read_input_file
 
     pinned = (read_public_key(read_input_file(k), role="run", source=str(k)) for k in keys)

@@ -140,9 +140,9 @@ def runs_show(
     """Show one run: its record, as the ledger tells it, and what the team has left."""
     from orchestrator import wiring
     from orchestrator.cli.views.console import print_bytes, print_json
+    from orchestrator.evidence.make_receipt import make_receipt
     from orchestrator.runs.list_runs import show_run
     from orchestrator.runs.rules.run_report import run_document
-    from orchestrator.usecases.workspaces.receipt import make_receipt
 
     opened = wiring.open_workspace(workspace)
     if proof:

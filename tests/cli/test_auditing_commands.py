@@ -22,7 +22,7 @@ from benchmarks.synthetic_evidence import (
     shared_story,
 )
 from orchestrator.cli.main import main
-from orchestrator.core.verification.catalogue import Check
+from orchestrator.evidence.rules.catalogue import Check
 
 
 @pytest.fixture(scope="module")

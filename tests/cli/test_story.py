@@ -22,8 +22,8 @@ from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold
 from orchestrator import wiring
 from orchestrator.adapters.docker.simulated_world import SimulatedEnd
-from orchestrator.core.log.receipt import verify_receipt
-from orchestrator.usecases.workspaces.receipt import make_receipt
+from orchestrator.evidence.make_receipt import make_receipt
+from orchestrator.evidence.rules.receipt import verify_receipt
 from tests.cli.story_steps import (
     World,
     answering,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.small_exams import recognition_answers, write_edition
-from orchestrator.core.log.receipt import verify_receipt
+from orchestrator.evidence.rules.receipt import verify_receipt
 from orchestrator.keys.age.age_files import generate_identity
 from orchestrator.wiring import open_workspace
 from tests.cli.story_steps import World, answering, asked, piste, simulated_world

@@ -11,10 +11,10 @@ import pytest
 
 from benchmarks.synthetic_evidence import verify
 from manifests.statements import WorkspaceCreated
-from orchestrator.core.verification.catalogue import Check
-from orchestrator.core.verification.findings import Result
 from orchestrator.editions.epee.epee_folder import EditionFile
 from orchestrator.editions.seal_edition import SealingTools
+from orchestrator.evidence.rules.catalogue import Check
+from orchestrator.evidence.rules.findings import Result
 from orchestrator.keys.age.age_files import AgeKeyring, AgeSealer, generate_identity
 from orchestrator.keys.pem.signing_keys import create_signing_keys, load_signing_keys
 from orchestrator.keys.rules.recipients import SealRecipients

@@ -33,8 +33,8 @@ from benchmarks.synthetic_evidence import (
     verify,
 )
 from manifests.errors import ClaimDoesNotHold, RefusedByPolicy
-from orchestrator.core.bundles.bundle import LOG_CHECKPOINT, LOG_ENTRIES, parse_bundle
-from orchestrator.core.verification.catalogue import Check
+from orchestrator.evidence.rules.bundle import LOG_CHECKPOINT, LOG_ENTRIES, parse_bundle
+from orchestrator.evidence.rules.catalogue import Check
 from orchestrator.ledger.rules.checkpoint import parse_checkpoint
 from orchestrator.ledger.rules.tiles import EntryBundle, Tile, parse_entry_bundle, parse_tile
 from orchestrator.runs.rules.run_files import PRIVATE_CARD, is_private

@@ -15,7 +15,6 @@ from manifests.annotations import EntrantAnnotation
 from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.exam import parse_exam
-from orchestrator.core.verification.catalogue import Check
 from orchestrator.editions.epee.epee_folder import EditionFile, EpeeFolder
 from orchestrator.editions.open_clips import ExamInput, open_sealed_clips, read_open_clips
 from orchestrator.editions.rules.clip_archives import (
@@ -27,6 +26,7 @@ from orchestrator.editions.rules.clip_archives import (
 )
 from orchestrator.editions.seal_edition import SealingTools, seal_edition
 from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
+from orchestrator.evidence.rules.catalogue import Check
 from orchestrator.keys.age.age_files import (
     AgeKeyring,
     AgeUnsealer,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.core.verification.catalogue import Check, markdown_table
+from orchestrator.evidence.rules.catalogue import Check, markdown_table
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

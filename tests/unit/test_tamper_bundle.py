@@ -19,8 +19,8 @@ from benchmarks.synthetic_evidence import (
     failed,
     verify,
 )
-from orchestrator.core.bundles.bundle import BUNDLE_FILE
-from orchestrator.core.verification.catalogue import Check
+from orchestrator.evidence.rules.bundle import BUNDLE_FILE
+from orchestrator.evidence.rules.catalogue import Check
 from orchestrator.runs.rules.run_files import SUMS
 
 

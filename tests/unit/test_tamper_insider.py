@@ -24,7 +24,7 @@ from benchmarks.synthetic_evidence import (
     failed,
     verify,
 )
-from orchestrator.core.verification.catalogue import Check
+from orchestrator.evidence.rules.catalogue import Check
 
 
 @pytest.fixture(scope="module")

@@ -35,8 +35,8 @@ from benchmarks.synthetic_evidence import (
 )
 from manifests.encoding import canonical_json
 from manifests.statements import RunVoided
-from orchestrator.core.bundles.bundle import LOG_CHECKPOINT, LOG_ENTRIES
-from orchestrator.core.verification.catalogue import Check
+from orchestrator.evidence.rules.bundle import LOG_CHECKPOINT, LOG_ENTRIES
+from orchestrator.evidence.rules.catalogue import Check
 from orchestrator.keys.pem.signing_keys import generate_signing_keys
 
 

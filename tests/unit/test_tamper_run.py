@@ -28,7 +28,7 @@ from benchmarks.synthetic_evidence import (
     failed,
     verify,
 )
-from orchestrator.core.verification.catalogue import Check
+from orchestrator.evidence.rules.catalogue import Check
 from orchestrator.runs.rules.run_files import SUMS
 
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from benchmarks.bundle_edits import Files, pack, top_of, unpack
 from benchmarks.synthetic_evidence import EDITION, failed, shared_bundle, verify
 from manifests.errors import MalformedDocument
-from orchestrator.adapters.files.evidence_folder import EvidenceFolder
-from orchestrator.adapters.files.evidence_source import open_evidence
-from orchestrator.adapters.files.evidence_tar import EvidenceTar
-from orchestrator.core.verification.catalogue import Check
-from orchestrator.core.verification.findings import Result
+from orchestrator.evidence.files.evidence_folder import EvidenceFolder
+from orchestrator.evidence.files.evidence_source import open_evidence
+from orchestrator.evidence.files.evidence_tar import EvidenceTar
+from orchestrator.evidence.rules.catalogue import Check
+from orchestrator.evidence.rules.findings import Result
 from orchestrator.support.tar.deterministic_tar import tar_chunks, tar_header
 
 

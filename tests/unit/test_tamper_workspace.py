@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.bundle_edits import edited_json, flipped
 from benchmarks.synthetic_evidence import EDITION, Scenario, failed, reveal, shared_story, verify
-from orchestrator.core.verification.catalogue import Check
-from orchestrator.core.verification.kinds import EvidenceKind, kind_of
+from orchestrator.evidence.rules.catalogue import Check
+from orchestrator.evidence.rules.kinds import EvidenceKind, kind_of
 
 
 @pytest.fixture(scope="module")

@@ -37,11 +37,11 @@ from benchmarks.synthetic_ledger import run_reserved, run_started, run_voided
 from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument
 from manifests.statements import RunScored
-from orchestrator.core.verification.catalogue import Check, markdown_table
-from orchestrator.core.verification.findings import MAX_FAULTS, Findings, Result
-from orchestrator.core.verification.quota import QuotaCount
+from orchestrator.evidence.rules.catalogue import Check, markdown_table
+from orchestrator.evidence.rules.check_quota import QuotaCount
+from orchestrator.evidence.rules.findings import MAX_FAULTS, Findings, Result
+from orchestrator.evidence.verify import Report
 from orchestrator.scoring.rules import scoring
-from orchestrator.usecases.auditing.verify import Report
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +211,7 @@ def test_another_scorer_is_named_as_such_and_not_as_a_wrong_figure(
 ) -> None:
     score = scoring.score
     monkeypatch.setattr(
-        "orchestrator.core.verification.labels.score",
+        "orchestrator.evidence.rules.check_labels.score",
         lambda task: replace(score(task), scorer_string="epee200|numpy:9.9"),
     )
     report = verify(bundle, labels=salted_labels(story))

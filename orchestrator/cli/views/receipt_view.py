@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.cli.views.console import say
 
 if TYPE_CHECKING:
-    from orchestrator.core.log.receipt import VerifiedReceipt
+    from orchestrator.evidence.rules.receipt import VerifiedReceipt
 
 _MOST_BYTES = 64 * 2**20
 
@@ -27,7 +27,7 @@ def receipt_bytes(path: Path) -> bytes | None:
 
 def verify_receipt_file(data: bytes, path: Path, *, key_ids: tuple[str, ...]) -> VerifiedReceipt:
     """Verify a receipt; with `key_ids` its keys have to be these or follow from them."""
-    from orchestrator.core.log.receipt import verify_receipt
+    from orchestrator.evidence.rules.receipt import verify_receipt
 
     return verify_receipt(data, source=str(path), trusted_key_ids=key_ids or None)
 

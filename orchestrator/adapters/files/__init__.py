@@ -1,1 +1,0 @@
-"""Folders and files: workspaces, corpora, evidence, locks."""

@@ -1,1 +1,0 @@
-"""The signed log: statements, tree, proofs, checkpoints, keys, rules."""

@@ -1,0 +1,1 @@
+"""Evidence: export it, verify it, make receipts."""

@@ -1,0 +1,1 @@
+"""Evidence as folders and tars on disk."""

@@ -1,1 +1,0 @@
-"""Verify and export evidence."""
