@@ -13,7 +13,7 @@ from orchestrator.cli.options import AsJson
 
 if TYPE_CHECKING:
     from manifests.editions import Track
-    from orchestrator.usecases.entrants.check_predictions import PredictionsReport
+    from orchestrator.entrants.check_predictions import PredictionsReport
 
 EXIT_DOES_NOT_HOLD = 1
 POSES = "pose"
@@ -39,8 +39,8 @@ def check(
     Translation: a folder `pose` beside the file is checked with it.
     """
     from orchestrator.editions.epee.epee_folder import EpeeFolder
+    from orchestrator.entrants.check_predictions import check_predictions
     from orchestrator.support.files.input_files import read_input_file
-    from orchestrator.usecases.entrants.check_predictions import check_predictions
 
     exam = track or _track_of(clips)
     report = check_predictions(

@@ -13,11 +13,11 @@ from orchestrator.cli.app import app
 from orchestrator.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from orchestrator.entrants.dry_run import DryRunTools
+    from orchestrator.entrants.dry_run_input import DryRunInput
+    from orchestrator.entrants.dry_run_report import DryRunRefusal, DryRunReport
+    from orchestrator.entrants.dry_run_watch import DryRunDisplay
     from orchestrator.scoring.score_files import InputFile
-    from orchestrator.usecases.entrants.dry_run import DryRunTools
-    from orchestrator.usecases.entrants.dry_run_input import DryRunInput
-    from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
-    from orchestrator.usecases.entrants.dry_run_watch import DryRunDisplay
     from sandbox_profiles.profile import SandboxProfile
 
 Track = Literal["recognition", "translation", "segmentation"]
@@ -72,9 +72,9 @@ def dry_run(
     Needs no workspace, keys or ledger. Exit codes as `certify`.
     """
     from orchestrator.cli.views.dry_run_view import shown_dry_run
+    from orchestrator.entrants.dry_run import DryRunRequest
+    from orchestrator.entrants.dry_run import dry_run as run
     from orchestrator.sandbox.rules.gpu import GpuPolicy
-    from orchestrator.usecases.entrants.dry_run import DryRunRequest
-    from orchestrator.usecases.entrants.dry_run import dry_run as run
 
     limits = _profile(profile)
     with _exam(clips, track, labels) as exam, shown_dry_run(limits, quiet=as_json) as display:
@@ -93,9 +93,9 @@ def dry_run(
 
 def _tools(display: DryRunDisplay) -> DryRunTools:
     from orchestrator import wiring
-    from orchestrator.adapters.docker.container_window import ProcWindows
+    from orchestrator.entrants.dry_run import DryRunTools
+    from orchestrator.entrants.proc.container_window import ProcWindows
     from orchestrator.support.system_clock import SystemClock
-    from orchestrator.usecases.entrants.dry_run import DryRunTools
 
     return DryRunTools(
         host=wiring.run_host(wiring.docker_engine()),
@@ -146,8 +146,8 @@ def _make_sample(root: Path, track: Track) -> None:
 
 def _read(folder: Path, track: Track | None, labels: InputFile | None) -> DryRunInput:
     from orchestrator.editions.epee.epee_folder import EpeeFolder
+    from orchestrator.entrants.dry_run_input import read_dry_run_input
     from orchestrator.support.files.input_files import read_input_file
-    from orchestrator.usecases.entrants.dry_run_input import read_dry_run_input
 
     def read(name: str) -> bytes | None:
         path = folder / name
@@ -170,7 +170,7 @@ def _show(done: DryRunReport | DryRunRefusal, *, as_json: bool) -> None:
         print_json(done.document())
         return
     from orchestrator.cli.views.dry_run_view import refusal_view, result_console, verdict_view
-    from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal
+    from orchestrator.entrants.dry_run_report import DryRunRefusal
 
     console = result_console()
     if isinstance(done, DryRunRefusal):

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from manifests.outcomes import Outcome
-from orchestrator.core.diagnosis.findings import Cause
+from orchestrator.entrants.rules.findings import Cause
 from orchestrator.images.python.python_image import (
     BuiltImage,
     build_python_image,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from manifests.outcomes import Outcome
-from orchestrator.core.diagnosis.findings import Cause
+from orchestrator.entrants.rules.findings import Cause
 from orchestrator.images.python.python_image import (
     MAIN,
     PYTHON,

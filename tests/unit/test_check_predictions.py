@@ -19,7 +19,7 @@ from manifests.predictions.problems import ProblemKind
 from orchestrator.cli.views import check_view as check_view_module
 from orchestrator.cli.views.check_view import check_document, check_view
 from orchestrator.editions.epee.epee_folder import EpeeFolder
-from orchestrator.usecases.entrants.check_predictions import (
+from orchestrator.entrants.check_predictions import (
     MAX_PROBLEMS,
     PredictionsReport,
     check_predictions,

@@ -7,12 +7,12 @@ import io
 import tarfile
 from pathlib import Path
 
-from orchestrator.core.diagnosis.diagnosing_options import (
+from orchestrator.entrants.rules.diagnosing_options import (
     diagnosing_options,
     program_writes,
     tmp_folder,
 )
-from orchestrator.core.diagnosis.observations import Writes
+from orchestrator.entrants.rules.observations import Writes
 from orchestrator.sandbox.rules.container_options import EntrantSpec, entrant_options
 from sandbox_profiles.profile import load_profile
 
@@ -59,7 +59,7 @@ def importers(module: str) -> set[str]:
 
 def test_a_writable_root_can_be_reached_from_a_dry_run_alone() -> None:
     entrants = "orchestrator.usecases.entrants"
-    assert importers("orchestrator.core.diagnosis.diagnosing_options") == {
+    assert importers("orchestrator.entrants.rules.diagnosing_options") == {
         f"{entrants}.diagnose_run"
     }
     assert importers(f"{entrants}.diagnose_run") == {

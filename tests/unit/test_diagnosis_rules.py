@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.predictions.problems import PredictionProblem, ProblemKind
-from orchestrator.core.diagnosis.answers import REMEDIES
-from orchestrator.core.diagnosis.findings import Cause, Certainty
-from orchestrator.core.diagnosis.log_reading import LogReading
-from orchestrator.core.diagnosis.observations import ImageFacts, Observation
-from orchestrator.core.diagnosis.programs import FileKind, ImageFile
-from orchestrator.core.diagnosis.ranking import MOST_FINDINGS, diagnose
+from orchestrator.entrants.rules.answers import REMEDIES
+from orchestrator.entrants.rules.findings import Cause, Certainty
+from orchestrator.entrants.rules.log_reading import LogReading
+from orchestrator.entrants.rules.observations import ImageFacts, Observation
+from orchestrator.entrants.rules.programs import FileKind, ImageFile
+from orchestrator.entrants.rules.ranking import MOST_FINDINGS, diagnose
 from sandbox_profiles.profile import load_profile
 
 PROFILE = load_profile("certified")

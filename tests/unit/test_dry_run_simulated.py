@@ -16,13 +16,16 @@ from manifests.errors import MalformedDocument
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
-from orchestrator.core.diagnosis.findings import Cause
 from orchestrator.editions.epee.epee_folder import EpeeFolder
 from orchestrator.engine.ports import UsageSample
+from orchestrator.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
+from orchestrator.entrants.dry_run_input import DryRunInput, read_dry_run_input
+from orchestrator.entrants.dry_run_report import DryRunRefusal, DryRunReport
+from orchestrator.entrants.ports import ContainerWindow, NetworkAttempts, SpaceUse
+from orchestrator.entrants.rules.findings import Cause
 from orchestrator.images.files.archive_file import ArchiveFile
 from orchestrator.images.http.registry import HttpRegistry
 from orchestrator.images.resolve_image import ImageSources
-from orchestrator.ports.container_window import ContainerWindow, NetworkAttempts, SpaceUse
 from orchestrator.runs.run_host import RunHost
 from orchestrator.samples.files.sample_folder import SampleFolder
 from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
@@ -34,9 +37,6 @@ from orchestrator.sandbox.rules.tiny_image import TinyImage, tiny_image
 from orchestrator.scoring.score_files import InputFile
 from orchestrator.support.interruption import Interrupted
 from orchestrator.support.reporter import SilentReporter, Step
-from orchestrator.usecases.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
-from orchestrator.usecases.entrants.dry_run_input import DryRunInput, read_dry_run_input
-from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
 from sandbox_profiles.profile import load_profile
 
 ROOT = Path(__file__).parents[2]

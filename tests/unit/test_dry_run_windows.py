@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.images import ImageIdentity, Transport
-from orchestrator.adapters.docker.container_window import ProcWindows
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.network_counters import attempts_of, count_attempts, parse_snmp
 from orchestrator.adapters.docker.simulated_images import refusal
 from orchestrator.adapters.docker.simulated_world import SimulatedClock
 from orchestrator.cli.views.dry_run_view import MOST_LINES, LogLines
-from orchestrator.core.diagnosis.programs import FileKind, ImageFile, read_program
-from orchestrator.core.diagnosis.quantities import size_text
+from orchestrator.entrants.image_look import look_into_image
+from orchestrator.entrants.proc.container_window import ProcWindows
+from orchestrator.entrants.proc.network_counters import attempts_of, count_attempts, parse_snmp
+from orchestrator.entrants.rules.programs import FileKind, ImageFile, read_program
+from orchestrator.entrants.rules.quantities import size_text
 from orchestrator.sandbox.rules.elf import Architecture, pause_elf
 from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.images.image_look import look_into_image
 
 SNMP = """Ip: Forwarding DefaultTTL OutDiscards OutNoRoutes
 Ip: 1 64 0 2

@@ -11,7 +11,7 @@ from rich.text import Text
 from manifests.encoding import Json
 from manifests.outcomes import Outcome
 from manifests.predictions.problems import PredictionProblem
-from orchestrator.usecases.entrants.check_predictions import MAX_PROBLEMS, PredictionsReport
+from orchestrator.entrants.check_predictions import MAX_PROBLEMS, PredictionsReport
 
 
 def check_document(report: PredictionsReport, predictions: Path) -> dict[str, Json]:

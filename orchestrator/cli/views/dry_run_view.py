@@ -21,12 +21,12 @@ from orchestrator.cli.views.progress import (
     WarningReporter,
     stderr_console,
 )
-from orchestrator.core.diagnosis.findings import Certainty, Finding
-from orchestrator.core.diagnosis.quantities import size_text
 from orchestrator.engine.ports import UsageSample
-from orchestrator.ports.container_window import SpaceUse
-from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
-from orchestrator.usecases.entrants.dry_run_watch import DryRunDisplay
+from orchestrator.entrants.dry_run_report import DryRunRefusal, DryRunReport
+from orchestrator.entrants.dry_run_watch import DryRunDisplay
+from orchestrator.entrants.ports import SpaceUse
+from orchestrator.entrants.rules.findings import Certainty, Finding
+from orchestrator.entrants.rules.quantities import size_text
 from sandbox_profiles.profile import SandboxProfile
 
 MOST_LINES = 1000

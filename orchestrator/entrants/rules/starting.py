@@ -8,10 +8,10 @@ from typing import Final
 
 from manifests.names import ENTRANT_ID
 from manifests.outcomes import Diagnostic
-from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
-from orchestrator.core.diagnosis.log_reading import shown
-from orchestrator.core.diagnosis.observations import ImageFacts, Observation
-from orchestrator.core.diagnosis.programs import FileKind, ImageFile, Program, read_program
+from orchestrator.entrants.rules.findings import Cause, Certainty, Finding
+from orchestrator.entrants.rules.log_reading import shown
+from orchestrator.entrants.rules.observations import ImageFacts, Observation
+from orchestrator.entrants.rules.programs import FileKind, ImageFile, Program, read_program
 
 _EXECUTE: Final = 1
 _NOT_STARTED: Final = frozenset(

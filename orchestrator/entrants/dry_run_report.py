@@ -10,9 +10,9 @@ from manifests.digests import sha256_hex
 from manifests.errors import PisteError
 from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.core.diagnosis.findings import Finding
+from orchestrator.entrants.dry_run_watch import Watched
+from orchestrator.entrants.rules.findings import Finding
 from orchestrator.runs.run_stage import StageResult
-from orchestrator.usecases.entrants.dry_run_watch import Watched
 from sandbox_profiles.profile import SandboxProfile
 from scorers.cards import ScoreCard
 

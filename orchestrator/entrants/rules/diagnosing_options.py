@@ -13,7 +13,7 @@ import tarfile
 from collections.abc import Iterable
 from typing import Any, Final
 
-from orchestrator.core.diagnosis.observations import Writes
+from orchestrator.entrants.rules.observations import Writes
 from orchestrator.sandbox.rules.container_options import EntrantSpec, entrant_options
 
 _ENGINES_OWN: Final = (

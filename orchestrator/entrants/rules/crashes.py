@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
-from orchestrator.core.diagnosis.log_reading import shown
-from orchestrator.core.diagnosis.observations import Observation
+from orchestrator.entrants.rules.findings import Cause, Certainty, Finding
+from orchestrator.entrants.rules.log_reading import shown
+from orchestrator.entrants.rules.observations import Observation
 
 _MODULE: Final = re.compile(r"No module named '?([\w.]+)")
 _LIBRARY: Final = re.compile(r"(\S+): cannot open shared object file|GLIBC_[\d.]+' not found")

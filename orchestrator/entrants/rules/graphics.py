@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from orchestrator.core.diagnosis.findings import Cause, Finding
-from orchestrator.core.diagnosis.observations import Observation
+from orchestrator.entrants.rules.findings import Cause, Finding
+from orchestrator.entrants.rules.observations import Observation
 
 _EXPECTED: Final = re.compile(
     r"no CUDA-capable device|CUDA driver|NVIDIA driver|libcuda\.so|CUDA_ERROR_NO_DEVICE"

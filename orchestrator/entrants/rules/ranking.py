@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from orchestrator.core.diagnosis import (
+from orchestrator.entrants.rules import (
     answers,
     crashes,
     determinism,
@@ -16,8 +16,8 @@ from orchestrator.core.diagnosis import (
     user,
     writing,
 )
-from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
-from orchestrator.core.diagnosis.observations import Observation
+from orchestrator.entrants.rules.findings import Cause, Certainty, Finding
+from orchestrator.entrants.rules.observations import Observation
 
 Rule = Callable[[Observation], Iterable[Finding]]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
-from orchestrator.core.diagnosis.log_reading import Match
-from orchestrator.core.diagnosis.observations import Observation
-from orchestrator.core.diagnosis.quantities import size_text
+from orchestrator.entrants.rules.findings import Cause, Certainty, Finding
+from orchestrator.entrants.rules.log_reading import Match
+from orchestrator.entrants.rules.observations import Observation
+from orchestrator.entrants.rules.quantities import size_text
 
 _NEAR: Final = 0.9
 _FULL: Final = 0.98

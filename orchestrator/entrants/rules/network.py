@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from manifests.outcomes import Outcome
-from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
-from orchestrator.core.diagnosis.log_reading import Match
-from orchestrator.core.diagnosis.observations import Observation
+from orchestrator.entrants.rules.findings import Cause, Certainty, Finding
+from orchestrator.entrants.rules.log_reading import Match
+from orchestrator.entrants.rules.observations import Observation
 
 _SYMPTOM: Final = re.compile(
     r"gaierror|Temporary failure in name resolution|Name or service not known"

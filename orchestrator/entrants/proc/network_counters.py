@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from orchestrator.ports.container_window import NetworkAttempts
+from orchestrator.entrants.ports import NetworkAttempts
 
 _CLONE_NEWNET: Final = 0x40000000
 _COUNTERS: Final = ("snmp", "snmp6")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from orchestrator.engine.ports import ContainerEngine, UsageSample
-from orchestrator.ports.container_window import (
+from orchestrator.entrants.ports import (
     ContainerWindow,
     NetworkAttempts,
     SpaceUse,

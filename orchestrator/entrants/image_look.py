@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from manifests.images import ImageIdentity
 from manifests.names import ENTRANT_ID, container_name
-from orchestrator.core.diagnosis.observations import ImageFacts
-from orchestrator.core.diagnosis.programs import HEAD_BYTES, FileKind, ImageFile, read_program
-from orchestrator.core.diagnosis.user import parents_of
 from orchestrator.engine.ports import ContainerEngine, EngineError
+from orchestrator.entrants.rules.observations import ImageFacts
+from orchestrator.entrants.rules.programs import HEAD_BYTES, FileKind, ImageFile, read_program
+from orchestrator.entrants.rules.user import parents_of
 from orchestrator.images.rules.image_config import neutralise
 
 _PASSWD: Final = "/etc/passwd"  # noqa: S105 - a path

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
-from orchestrator.core.diagnosis.log_reading import Match, shown
-from orchestrator.core.diagnosis.observations import Observation
+from orchestrator.entrants.rules.findings import Cause, Certainty, Finding
+from orchestrator.entrants.rules.log_reading import Match, shown
+from orchestrator.entrants.rules.observations import Observation
 
 _READ_ONLY: Final = re.compile(r"Read-only file system|EROFS|\[Errno 30\]|Errno::EROFS")
 _DENIED: Final = re.compile(

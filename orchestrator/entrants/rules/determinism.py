@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from manifests.encoding import parse_json_object
-from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
-from orchestrator.core.diagnosis.observations import Observation
+from orchestrator.entrants.rules.findings import Cause, Certainty, Finding
+from orchestrator.entrants.rules.observations import Observation
 from orchestrator.runs.rules.verdict import Verdict
 
 _MOST_SHOWN = 8

@@ -9,20 +9,20 @@ from typing import Any, Final
 from manifests.errors import PlatformFault
 from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.core.diagnosis.log_reading import LogReading
-from orchestrator.core.diagnosis.observations import Observation, Writes
-from orchestrator.core.diagnosis.writing import refused_paths
 from orchestrator.engine.ports import ContainerEngine
-from orchestrator.runs.run_stage import StageResult
-from orchestrator.support.reporter import Reporter
-from orchestrator.usecases.entrants.diagnose_run import (
+from orchestrator.entrants.diagnose_run import (
     DiagnosingPass,
     OpenClips,
     find_writes,
 )
-from orchestrator.usecases.entrants.dry_run_input import DryRunInput
-from orchestrator.usecases.entrants.dry_run_watch import Watched
-from orchestrator.usecases.images.image_look import look_into_image
+from orchestrator.entrants.dry_run_input import DryRunInput
+from orchestrator.entrants.dry_run_watch import Watched
+from orchestrator.entrants.image_look import look_into_image
+from orchestrator.entrants.rules.log_reading import LogReading
+from orchestrator.entrants.rules.observations import Observation, Writes
+from orchestrator.entrants.rules.writing import refused_paths
+from orchestrator.runs.run_stage import StageResult
+from orchestrator.support.reporter import Reporter
 from sandbox_profiles.profile import SandboxProfile
 
 _WORTH_A_SECOND_PASS: Final = frozenset(

@@ -14,6 +14,7 @@ from manifests.labels import Labels, parse_labels, parse_salted_labels
 from manifests.text import escape_untrusted
 from manifests.vocabulary import parse_vocabulary
 from orchestrator.editions.ports import ClipFolder
+from orchestrator.entrants.diagnose_run import OpenClips
 from orchestrator.samples.sample_edition import LABELS_FILE
 from orchestrator.scoring.rules.scoring import (
     Parameters,
@@ -23,7 +24,6 @@ from orchestrator.scoring.rules.scoring import (
     score,
 )
 from orchestrator.scoring.score_files import InputFile
-from orchestrator.usecases.entrants.diagnose_run import OpenClips
 from scorers.cards import ScoreCard
 
 EDITION_FILE: Final = "edition.yaml"

@@ -10,17 +10,17 @@ from typing import Any, Final
 
 from manifests.editions import Track
 from manifests.images import ImageIdentity
-from orchestrator.core.diagnosis.diagnosing_options import (
+from orchestrator.editions.open_clips import ExamInput, read_open_clips
+from orchestrator.editions.ports import ClipFolder
+from orchestrator.editions.rules.clip_archives import stream_input
+from orchestrator.engine.ports import ContainerEngine, StartRefused
+from orchestrator.entrants.rules.diagnosing_options import (
     TMP,
     diagnosing_options,
     program_writes,
     tmp_folder,
 )
-from orchestrator.core.diagnosis.observations import Writes
-from orchestrator.editions.open_clips import ExamInput, read_open_clips
-from orchestrator.editions.ports import ClipFolder
-from orchestrator.editions.rules.clip_archives import stream_input
-from orchestrator.engine.ports import ContainerEngine, StartRefused
+from orchestrator.entrants.rules.observations import Writes
 from orchestrator.images.rules.image_config import declares_volume, neutralise
 from orchestrator.sandbox.parts import PartNames, remove_parts, start_holder
 from orchestrator.sandbox.rules.container_options import INPUT, EntrantSpec

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from manifests.text import escape_untrusted
-from orchestrator.core.diagnosis.findings import Certainty
+from orchestrator.entrants.rules.findings import Certainty
 
 _LAST_LINES: Final = 12
 _MOST_LINES: Final = 20_000

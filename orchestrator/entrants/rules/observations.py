@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from manifests.editions import Track
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.predictions.problems import PredictionProblem
-from orchestrator.core.diagnosis.log_reading import LogReading
-from orchestrator.core.diagnosis.programs import ImageFile
+from orchestrator.entrants.rules.log_reading import LogReading
+from orchestrator.entrants.rules.programs import ImageFile
 from sandbox_profiles.profile import SandboxProfile
 
 

@@ -13,15 +13,20 @@ from dataclasses import dataclass, replace
 from manifests.errors import PisteError, RefusedByPolicy
 from manifests.images import ImageIdentity, Transport
 from manifests.oci import WrongPlatform
-from orchestrator.core.diagnosis.determinism import differing_clips
-from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
-from orchestrator.core.diagnosis.observations import Observation
-from orchestrator.core.diagnosis.ranking import diagnose
 from orchestrator.engine.ports import ContainerEngine
+from orchestrator.entrants.borrowed_image import borrowed_image
+from orchestrator.entrants.dry_run_diagnosis import CloserLook, look_closer, observation_of
+from orchestrator.entrants.dry_run_input import DryRunInput
+from orchestrator.entrants.dry_run_report import DryRunRefusal, DryRunReport
+from orchestrator.entrants.dry_run_watch import DryRunDisplay, Watched, Watcher
+from orchestrator.entrants.ports import WindowOpener
+from orchestrator.entrants.rules.determinism import differing_clips
+from orchestrator.entrants.rules.findings import Cause, Certainty, Finding
+from orchestrator.entrants.rules.observations import Observation
+from orchestrator.entrants.rules.ranking import diagnose
 from orchestrator.images.bring_in_image import NoRoomForImage
 from orchestrator.images.resolve_image import resolve_image
 from orchestrator.images.rules.image_config import neutralise
-from orchestrator.ports.container_window import WindowOpener
 from orchestrator.runs.prepare_run import PreparedImage, image_config
 from orchestrator.runs.run_host import RunHost, environment_document
 from orchestrator.runs.run_stage import Stage, StageResult, run_stage
@@ -32,11 +37,6 @@ from orchestrator.sandbox.rules.gpu import GpuFacts, GpuPolicy, GpuRequest, gpu_
 from orchestrator.support.clock import Clock
 from orchestrator.support.interruption import termination_as_error
 from orchestrator.support.reporter import Step
-from orchestrator.usecases.entrants.dry_run_diagnosis import CloserLook, look_closer, observation_of
-from orchestrator.usecases.entrants.dry_run_input import DryRunInput
-from orchestrator.usecases.entrants.dry_run_report import DryRunRefusal, DryRunReport
-from orchestrator.usecases.entrants.dry_run_watch import DryRunDisplay, Watched, Watcher
-from orchestrator.usecases.images.borrowed_image import borrowed_image
 from sandbox_profiles.profile import SandboxProfile
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from manifests.names import ENTRANT_ID
-from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
-from orchestrator.core.diagnosis.log_reading import shown
-from orchestrator.core.diagnosis.observations import Observation
-from orchestrator.core.diagnosis.writing import refused_paths
+from orchestrator.entrants.rules.findings import Cause, Certainty, Finding
+from orchestrator.entrants.rules.log_reading import shown
+from orchestrator.entrants.rules.observations import Observation
+from orchestrator.entrants.rules.writing import refused_paths
 
 _READ: Final = 4
 _NO_ENTRY: Final = re.compile(

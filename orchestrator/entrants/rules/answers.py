@@ -7,11 +7,11 @@ from typing import Final
 
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.predictions.problems import ProblemKind
-from orchestrator.core.diagnosis.findings import Cause, Certainty, Finding
-from orchestrator.core.diagnosis.log_reading import shown
-from orchestrator.core.diagnosis.observations import Observation
-from orchestrator.core.diagnosis.quantities import size_text
-from orchestrator.core.diagnosis.writing import answers_elsewhere
+from orchestrator.entrants.rules.findings import Cause, Certainty, Finding
+from orchestrator.entrants.rules.log_reading import shown
+from orchestrator.entrants.rules.observations import Observation
+from orchestrator.entrants.rules.quantities import size_text
+from orchestrator.entrants.rules.writing import answers_elsewhere
 from orchestrator.scoring.rules.assessment import PREDICTIONS_FILE
 
 _EXPECTED: Final = f"/output/{PREDICTIONS_FILE}"

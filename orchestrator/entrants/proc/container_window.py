@@ -7,12 +7,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from orchestrator.adapters.docker.network_counters import count_attempts
-from orchestrator.ports.container_window import (
+from orchestrator.entrants.ports import (
     ContainerWindow,
     NetworkAttempts,
     SpaceUse,
 )
+from orchestrator.entrants.proc.network_counters import count_attempts
 
 _MOST_NAMES: Final = 50
 _FOLDERS: Final = {"tmp": "root/tmp", "shm": "root/dev/shm"}

@@ -1,0 +1,1 @@
+"""An entrant's own runs: dry run, diagnosis, check."""

@@ -1,0 +1,1 @@
+"""A running container, seen through /proc."""

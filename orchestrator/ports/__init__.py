@@ -1,1 +1,0 @@
-"""What the use cases need from the world, as protocols."""

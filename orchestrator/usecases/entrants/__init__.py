@@ -1,1 +1,0 @@
-"""Dry runs and their diagnosis, starter kits, checks, the doctor."""

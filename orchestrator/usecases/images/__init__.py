@@ -1,1 +1,0 @@
-"""Identify, bring in, build and remove images."""
