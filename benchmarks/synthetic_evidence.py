@@ -19,6 +19,7 @@ from manifests.encoding import canonical_json
 from manifests.labels import RecognitionLabel
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import ImageRemoved, RunFinished, RunReserved, RunStarted, RunVoided
+from orchestrator.board.rescore import rescore
 from orchestrator.editions.labels_add import LabelTools, add_labels
 from orchestrator.editions.open_labels import open_labels, open_salted_labels
 from orchestrator.editions.reveal import RevealTools, reveal_edition
@@ -39,7 +40,6 @@ from orchestrator.runs.score_run import score_run
 from orchestrator.samples.files.sample_folder import SampleFolder
 from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.standings.rescore import rescore
 from orchestrator.wiring import create_workspace, open_workspace, seal
 from orchestrator.workspace.add_team import add_team
 from orchestrator.workspace.files.workspace_files import open_workspace as open_files

@@ -60,9 +60,9 @@ def rescore(
 ) -> None:
     """Score every completed run and submission on a label version: new rows, old rows stay."""
     from orchestrator import wiring
+    from orchestrator.board.rescore import rescore as rescore_edition
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.cli.views.progress import shown_progress
-    from orchestrator.usecases.standings.rescore import rescore as rescore_edition
 
     opened = wiring.open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:

@@ -34,7 +34,7 @@ from manifests.statements import (
     SubmissionReviewed,
     TeamRegistered,
 )
-from orchestrator.core.standings.board import (
+from orchestrator.board.rules.board import (
     Board,
     Comparer,
     Counterpart,
@@ -42,10 +42,10 @@ from orchestrator.core.standings.board import (
     View,
     build_board,
 )
-from orchestrator.core.standings.board_document import board_document
-from orchestrator.core.standings.board_rows import BoardRow, RowStatus, fold_board
-from orchestrator.core.standings.counterpart import find_counterpart
-from orchestrator.core.standings.row_flags import NotCompared
+from orchestrator.board.rules.board_document import board_document
+from orchestrator.board.rules.board_rows import BoardRow, RowStatus, fold_board
+from orchestrator.board.rules.counterpart import find_counterpart
+from orchestrator.board.rules.row_flags import NotCompared
 from scorers.statistics.paired import PairedComparison
 
 QUALIFIER, FINAL = "exam-qualifier", "exam-final"

@@ -13,8 +13,8 @@ from benchmarks.small_exams import (
     retain_run,
     seal_edition,
 )
-from orchestrator.usecases.standings.board import BoardRequest, show_board
-from orchestrator.usecases.standings.rescore import rescore
+from orchestrator.board.rescore import rescore
+from orchestrator.board.show_board import BoardRequest, show_board
 
 EDITION = "segments-final"
 

@@ -16,10 +16,10 @@ from benchmarks.small_exams import (
     seal_edition,
 )
 from orchestrator import wiring
+from orchestrator.board.rescore import rescore
+from orchestrator.board.show_board import BoardRequest, show_board
 from orchestrator.runs import scoring_materials
 from orchestrator.scoring.rules.scoring import ScoreBleurt
-from orchestrator.usecases.standings.board import BoardRequest, show_board
-from orchestrator.usecases.standings.rescore import rescore
 from orchestrator.workspace.workspace import Workspace
 from scorers.translation import SegmentScores, TranslationLabel, TranslationParameters
 

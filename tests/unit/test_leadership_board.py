@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.synthetic_ledger import LABELS
-from orchestrator.core.standings.board_rows import BoardRow, RowStatus
-from orchestrator.core.standings.leadership import fold_lead
-from orchestrator.core.standings.row_flags import NotCompared
+from orchestrator.board.rules.board_rows import BoardRow, RowStatus
+from orchestrator.board.rules.leadership import fold_lead
+from orchestrator.board.rules.row_flags import NotCompared
 from scorers.translation import LeadershipDecision
 
 

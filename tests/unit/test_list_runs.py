@@ -22,6 +22,7 @@ from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.outcomes import Outcome
 from manifests.statements import RunVoided
 from orchestrator import wiring
+from orchestrator.board.rescore import rescore
 from orchestrator.runs.list_runs import (
     LONGEST_REASON,
     list_runs,
@@ -31,7 +32,6 @@ from orchestrator.runs.list_runs import (
     void_by_organizer,
 )
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.standings.rescore import rescore
 from orchestrator.workspace.workspace import Workspace
 
 FIRST, SECOND = "exam-final", "exam-other"

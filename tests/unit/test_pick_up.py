@@ -21,13 +21,13 @@ from manifests.statements import RunReserved
 from orchestrator import wiring
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock
+from orchestrator.board.settle_submissions import staged_file
 from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.engine.ports import ContainerEngine, VolumeSpec
 from orchestrator.runs.list_runs import list_runs
 from orchestrator.runs.recover_runs import RunIntent, remember_run
 from orchestrator.sandbox.parts import PartNames
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.standings.settle_submissions import staged_file
 from orchestrator.usecases.workspaces.pick_up import pick_up
 from orchestrator.workspace.workspace import Workspace
 

@@ -15,7 +15,7 @@ from benchmarks.small_exams import (
     seal_edition,
 )
 from manifests.errors import RefusedByPolicy
-from orchestrator.usecases.standings.review_submission import review_submission
+from orchestrator.board.review_submission import review_submission
 
 
 def test_a_certified_run_and_an_unknown_one_are_not_reviewed(tmp_path: Path) -> None:

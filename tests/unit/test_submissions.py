@@ -22,15 +22,15 @@ from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.statements import RunScored, SubmissionRecorded
 from orchestrator import wiring
-from orchestrator.runs.signed_folder import is_signed
-from orchestrator.usecases.standings.rescore import rescore
-from orchestrator.usecases.standings.review_submission import Decision, review_submission
-from orchestrator.usecases.standings.settle_submissions import settle_submissions
-from orchestrator.usecases.standings.submit_predictions import (
+from orchestrator.board.rescore import rescore
+from orchestrator.board.review_submission import Decision, review_submission
+from orchestrator.board.settle_submissions import settle_submissions
+from orchestrator.board.submit_predictions import (
     Submission,
     Submitted,
     submit_predictions,
 )
+from orchestrator.runs.signed_folder import is_signed
 from orchestrator.workspace.workspace import Workspace
 
 QUALIFIER = "synthetic-qualifier"

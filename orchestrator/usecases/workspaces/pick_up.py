@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from manifests.errors import PisteError
+from orchestrator.board.settle_submissions import settle_submissions
 from orchestrator.editions.settle_editions import settle_abandoned
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.runs.recover_runs import abandoned_runs, recover_runs
 from orchestrator.support.reporter import Reporter
-from orchestrator.usecases.standings.settle_submissions import settle_submissions
 from orchestrator.workspace.workspace import Workspace
 
 

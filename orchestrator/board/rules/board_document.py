@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from manifests.statements import LabelsCommitment
-from orchestrator.core.standings.board import Board, Group, HeldRow, PlacedRow
-from orchestrator.core.standings.board_rows import RowStatus, UnrankedRun
-from orchestrator.core.standings.row_flags import Gap, NotCompared, Tie
+from orchestrator.board.rules.board import Board, Group, HeldRow, PlacedRow
+from orchestrator.board.rules.board_rows import RowStatus, UnrankedRun
+from orchestrator.board.rules.row_flags import Gap, NotCompared, Tie
 from orchestrator.scoring.rules.scoring import MAIN_FIGURE
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from manifests.outcomes import Outcome
 from manifests.statements import Statement, SubmissionReviewed
+from orchestrator.board.settle_submissions import settle_submissions
 from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
 from orchestrator.runs.retained_runs import retained_run
 from orchestrator.runs.score_run import score_retained
 from orchestrator.runs.scoring_materials import open_materials
 from orchestrator.support.reporter import Reporter, SilentReporter, Step
-from orchestrator.usecases.standings.settle_submissions import settle_submissions
 from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
 

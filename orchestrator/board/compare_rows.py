@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from manifests.errors import MalformedDocument, RefusedByPolicy
-from orchestrator.core.standings.board import Comparer
-from orchestrator.core.standings.board_rows import BoardFacts, BoardRow
-from orchestrator.core.standings.row_flags import NotCompared
+from orchestrator.board.rules.board import Comparer
+from orchestrator.board.rules.board_rows import BoardFacts, BoardRow
+from orchestrator.board.rules.row_flags import NotCompared
 from orchestrator.keys.sealing_port import IdentityMissing, Purpose
 from orchestrator.runs.retained_runs import find_retained
 from orchestrator.runs.scoring_materials import (

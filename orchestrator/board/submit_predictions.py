@@ -15,6 +15,11 @@ from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.predictions.lines import ClipExpectation
 from manifests.statements import EditionSealed, Statement, SubmissionRecorded
 from manifests.text import escape_untrusted
+from orchestrator.board.settle_submissions import (
+    complete_submission,
+    settle_submissions,
+    staged_file,
+)
 from orchestrator.editions.open_clips import open_sealed_clips
 from orchestrator.editions.open_labels import find_commitment, open_labels
 from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
@@ -24,11 +29,6 @@ from orchestrator.ledger.rules.submission_rate import check_submission_rate, sub
 from orchestrator.scoring.rules.assessment import assess_predictions
 from orchestrator.scoring.rules.scoring import expectation
 from orchestrator.support.reporter import Reporter, SilentReporter, Step
-from orchestrator.usecases.standings.settle_submissions import (
-    complete_submission,
-    settle_submissions,
-    staged_file,
-)
 from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
 

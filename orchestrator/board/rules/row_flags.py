@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.core.standings.board_rows import BoardRow
+from orchestrator.board.rules.board_rows import BoardRow
 from scorers.recognition import gap_flag, gap_limit, within_noise
 from scorers.statistics.paired import PairedComparison
 

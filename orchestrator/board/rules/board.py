@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.core.standings.board_rows import BoardFacts, BoardRow, RowStatus, UnrankedRun
-from orchestrator.core.standings.leadership import Challenge, Lead, fold_lead
-from orchestrator.core.standings.row_flags import Gap, NotCompared, Tie, gap_of, tie_with
+from orchestrator.board.rules.board_rows import BoardFacts, BoardRow, RowStatus, UnrankedRun
+from orchestrator.board.rules.leadership import Challenge, Lead, fold_lead
+from orchestrator.board.rules.row_flags import Gap, NotCompared, Tie, gap_of, tie_with
 from scorers.statistics.paired import PairedComparison
 
 ComparePair = Callable[[BoardRow, BoardRow], PairedComparison | NotCompared]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from manifests.statements import EditionSealed, Statement
-from orchestrator.core.standings.board import Board, Comparer, Counterpart, View, build_board
-from orchestrator.core.standings.board_document import board_document
-from orchestrator.core.standings.board_rows import fold_board
-from orchestrator.core.standings.counterpart import find_counterpart
+from orchestrator.board.compare_rows import row_comparer
+from orchestrator.board.rules.board import Board, Comparer, Counterpart, View, build_board
+from orchestrator.board.rules.board_document import board_document
+from orchestrator.board.rules.board_rows import fold_board
+from orchestrator.board.rules.counterpart import find_counterpart
 from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.ledger.ports import Ledger
-from orchestrator.usecases.standings.compare_rows import row_comparer
 from orchestrator.workspace.workspace import Workspace
 
 

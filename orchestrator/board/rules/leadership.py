@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from orchestrator.core.standings.board_rows import BoardRow
-from orchestrator.core.standings.row_flags import NotCompared
+from orchestrator.board.rules.board_rows import BoardRow
+from orchestrator.board.rules.row_flags import NotCompared
 from scorers.translation import LeadershipDecision
 
 Challenge = Callable[[BoardRow, BoardRow], LeadershipDecision | NotCompared]

@@ -1,0 +1,1 @@
+"""The board of an edition: rows, ties, submissions, reviews."""

@@ -1,0 +1,1 @@
+"""Fold statements into rows and order them, as pure functions."""

@@ -1,1 +1,0 @@
-"""Pure rules: ledger folds, proofs, container options, outcome classification."""

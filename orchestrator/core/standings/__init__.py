@@ -1,1 +1,0 @@
-"""From retained predictions to figures, and from figures to a board."""

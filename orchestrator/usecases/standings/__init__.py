@@ -1,1 +1,0 @@
-"""Score what was retained, take submissions, show boards."""
