@@ -15,7 +15,6 @@ from typing import Any
 
 from benchmarks.bench_seal import LARGE_FRAMES, MB, write_edition
 from manifests.outcomes import Outcome
-from orchestrator import sample_wiring, wiring
 from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.images.python.python_image import build_python_image, python_program
@@ -26,6 +25,8 @@ from orchestrator.sandbox.rules.elf import ProbeCall, syscall_probe_elf
 from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter
 from orchestrator.support.system_clock import SystemClock
+from orchestrator.wiring import samples as sample_wiring
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.add_team import add_team
 from sandbox_profiles.profile import SandboxProfile, load_profile
 

@@ -18,12 +18,12 @@ from manifests.editions import SCORER_OF_TRACK, Track
 from manifests.encoding import canonical_json
 from manifests.outcomes import Outcome
 from manifests.statements import RunFinished, RunReserved, RunStarted
-from orchestrator import wiring
 from orchestrator.editions.open_labels import open_names
 from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.scoring.rules.scoring import scorer_version
 from orchestrator.support.reporter import SilentReporter
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.add_team import add_team
 from orchestrator.workspace.workspace import Workspace
 

@@ -31,7 +31,6 @@ from orchestrator.evidence.rules.catalogue import Check
 from orchestrator.evidence.rules.findings import Result
 from orchestrator.evidence.verify import Report, VerifyRequest, verify_evidence
 from orchestrator.evidence.verify_editions import GivenLabels
-from orchestrator.key_wiring import rotate
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.sql.sql_store import open_sql_ledger
@@ -40,7 +39,8 @@ from orchestrator.runs.score_run import score_run
 from orchestrator.samples.files.sample_folder import SampleFolder
 from orchestrator.samples.sample_edition import SampleRequest, make_sample_edition
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.wiring import create_workspace, open_workspace, seal
+from orchestrator.wiring.keys import rotate
+from orchestrator.wiring.workspaces import create_workspace, open_workspace, seal
 from orchestrator.workspace.add_team import add_team
 from orchestrator.workspace.files.workspace_files import open_workspace as open_files
 from orchestrator.workspace.workspace import Workspace

@@ -27,8 +27,8 @@ def sample(
     as_json: AsJson = False,
 ) -> None:
     """Make a sample edition in the Épée layout: clips that move, labels, edition.yaml."""
-    from orchestrator import sample_wiring
     from orchestrator.cli.views.console import print_json, say
+    from orchestrator.wiring import samples as sample_wiring
 
     made = sample_wiring.make_sample(
         folder, track=track, clips=clips, seed=seed, edition=edition, consumer=consumer
@@ -59,8 +59,8 @@ def build_image(
     as_json: AsJson = False,
 ) -> None:
     """Build an image archive from this machine's own Python: no registry, no Docker."""
-    from orchestrator import sample_wiring
     from orchestrator.cli.views.console import print_json, say
+    from orchestrator.wiring import samples as sample_wiring
 
     if (folder is None) == (baseline is None):
         raise typer.BadParameter("give a folder or --baseline TRACK, one of them")

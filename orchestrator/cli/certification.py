@@ -38,12 +38,12 @@ def certify(
     as_json: AsJson = False,
 ) -> None:
     """Run an image on a sealed edition and record everything; uses one of the team's runs."""
-    from orchestrator import wiring
     from orchestrator.cli.views.console import print_json
     from orchestrator.cli.views.progress import shown_progress
     from orchestrator.runs.certify import certify as certify_run
     from orchestrator.runs.prepare_run import CertifyRequest
     from orchestrator.runs.rules.run_report import run_document
+    from orchestrator.wiring import workspaces as wiring
 
     opened = wiring.open_workspace(workspace)
     request = CertifyRequest(edition=edition, team=team, image=image, repeat=repeat)
@@ -85,11 +85,11 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Run a recorded run's image again on the same clips and compare; uses no run, no log."""
-    from orchestrator import wiring
     from orchestrator.cli.views.console import print_json
     from orchestrator.cli.views.progress import shown_progress
     from orchestrator.cli.views.replay_view import replay_document, replay_summary
     from orchestrator.runs.replay import replay as replay_run
+    from orchestrator.wiring import workspaces as wiring
 
     opened = wiring.open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:
@@ -112,9 +112,9 @@ def runs_list(
     as_json: AsJson = False,
 ) -> None:
     """List the runs and submissions of the workspace."""
-    from orchestrator import wiring
     from orchestrator.cli.views.console import print_json
     from orchestrator.runs.list_runs import list_runs, run_row
+    from orchestrator.wiring import workspaces as wiring
 
     found = list_runs(wiring.open_workspace(workspace), edition=edition, team=team)
     if as_json:
@@ -138,11 +138,11 @@ def runs_show(
     as_json: AsJson = False,
 ) -> None:
     """Show one run: its record, as the ledger tells it, and what the team has left."""
-    from orchestrator import wiring
     from orchestrator.cli.views.console import print_bytes, print_json
     from orchestrator.evidence.make_receipt import make_receipt
     from orchestrator.runs.list_runs import show_run
     from orchestrator.runs.rules.run_report import run_document
+    from orchestrator.wiring import workspaces as wiring
 
     opened = wiring.open_workspace(workspace)
     if proof:
@@ -173,9 +173,9 @@ def runs_void(
     as_json: AsJson = False,
 ) -> None:
     """Void a run with a public reason: it does not count any longer."""
-    from orchestrator import wiring
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.runs.list_runs import void_by_organizer
+    from orchestrator.wiring import workspaces as wiring
 
     record = void_by_organizer(wiring.open_workspace(workspace), run, reason=reason)
     if as_json:
@@ -187,10 +187,10 @@ def runs_void(
 @runs.command("reap")
 def runs_reap(workspace: Workspace = CURRENT_FOLDER, as_json: AsJson = False) -> None:
     """Pick up runs whose process died: finish or void them, and remove what they left."""
-    from orchestrator import wiring
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.cli.views.progress import shown_progress
     from orchestrator.runs.recover_runs import recover_runs
+    from orchestrator.wiring import workspaces as wiring
 
     opened = wiring.open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:

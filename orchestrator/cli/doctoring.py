@@ -30,8 +30,8 @@ def doctor(
     Every limit is probed in a container, and nothing is changed. Exit code 0: certified runs may be
     done here; 1: not now, and the table says why; 4: no Docker engine answers.
     """
-    from orchestrator import wiring
     from orchestrator.cli.views.doctor_view import doctor_document, doctor_view
+    from orchestrator.wiring import workspaces as wiring
     from sandbox_profiles.profile import ShippedProfile
 
     names = tuple(ShippedProfile) if profile is None else (ShippedProfile(profile),)

@@ -92,10 +92,10 @@ def dry_run(
 
 
 def _tools(display: DryRunDisplay) -> DryRunTools:
-    from orchestrator import wiring
     from orchestrator.entrants.dry_run import DryRunTools
     from orchestrator.entrants.proc.container_window import ProcWindows
     from orchestrator.support.system_clock import SystemClock
+    from orchestrator.wiring import workspaces as wiring
 
     return DryRunTools(
         host=wiring.run_host(wiring.docker_engine()),
@@ -129,7 +129,7 @@ def _exam(clips: Path | None, track: Track | None, labels: Path | None) -> Itera
 
 
 def _make_sample(root: Path, track: Track) -> None:
-    from orchestrator import sample_wiring
+    from orchestrator.wiring import samples as sample_wiring
 
     consumer = None
     if track == "segmentation":  # the edition names one; a dry run has none

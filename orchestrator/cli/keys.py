@@ -66,7 +66,7 @@ def keys_rotate(
 ) -> None:
     """Replace a signing key: the old one signs that, and its private half is destroyed."""
     from orchestrator.cli.views.console import print_json, say
-    from orchestrator.key_wiring import rotate
+    from orchestrator.wiring.keys import rotate
 
     rotated = rotate(workspace, role, reason=reason)
     if as_json:
@@ -114,7 +114,7 @@ def recipients_set(
     """
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.keys.sealing_port import Purpose
-    from orchestrator.wiring import open_workspace
+    from orchestrator.wiring.workspaces import open_workspace
     from orchestrator.workspace.set_recipients import (
         OpeningRule,
         RecipientTools,
@@ -134,7 +134,7 @@ def recipients_set(
 
 def _list(workspace: Path, *, as_json: bool) -> None:
     from orchestrator.cli.views.console import print_json
-    from orchestrator.wiring import open_workspace
+    from orchestrator.wiring.workspaces import open_workspace
     from orchestrator.workspace.show_keys import show_keys
 
     opened = open_workspace(workspace)

@@ -25,11 +25,11 @@ def labels_add(
     as_json: AsJson = False,
 ) -> None:
     """Validate, seal and commit to a new label version; nothing is scored anew by itself."""
-    from orchestrator import wiring
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.editions.labels_add import LabelTools, add_labels
     from orchestrator.keys.sealing_port import Purpose
     from orchestrator.support.files.input_files import read_input_file
+    from orchestrator.wiring import workspaces as wiring
 
     data = read_input_file(file)
     opened = wiring.open_workspace(workspace)
@@ -59,10 +59,10 @@ def rescore(
     as_json: AsJson = False,
 ) -> None:
     """Score every completed run and submission on a label version: new rows, old rows stay."""
-    from orchestrator import wiring
     from orchestrator.board.rescore import rescore as rescore_edition
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.cli.views.progress import shown_progress
+    from orchestrator.wiring import workspaces as wiring
 
     opened = wiring.open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:

@@ -26,7 +26,7 @@ def log_checkpoint(workspace: Workspace = CURRENT_FOLDER, as_json: AsJson = Fals
     """
     from orchestrator.cli.views.console import print_json
     from orchestrator.ledger.rules.checkpoint import parse_checkpoint
-    from orchestrator.wiring import open_workspace
+    from orchestrator.wiring.workspaces import open_workspace
 
     note = open_workspace(workspace).ledger.checkpoint()
     if not as_json:
@@ -58,7 +58,7 @@ def log_consistency(
     """Prove that the present log extends the one of an older checkpoint (RFC 6962)."""
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.support.files.input_files import read_input_file
-    from orchestrator.wiring import open_workspace
+    from orchestrator.wiring.workspaces import open_workspace
     from orchestrator.workspace.log_consistency import prove_consistency
 
     note = read_input_file(older)

@@ -46,8 +46,8 @@ def init(
     file that PISTE_KEY_PASSPHRASE_FILE names, or ask for it on the terminal.
     """
     from orchestrator.cli.views.console import print_json, say
-    from orchestrator.key_wiring import new_passphrase
-    from orchestrator.wiring import create_workspace
+    from orchestrator.wiring.keys import new_passphrase
+    from orchestrator.wiring.workspaces import create_workspace
 
     secret = new_passphrase(passphrase_file, ask=ask_passphrase)
     made = create_workspace(folder, origin=origin, passphrase=secret)
@@ -69,9 +69,9 @@ def seal(
     as_json: AsJson = False,
 ) -> None:
     """Seal an edition: validate, rename, encrypt and commit to clips and labels, all or nothing."""
-    from orchestrator import wiring
     from orchestrator.cli.views.console import print_json, say
     from orchestrator.cli.views.progress import shown_progress
+    from orchestrator.wiring import workspaces as wiring
 
     opened = wiring.open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:
@@ -99,8 +99,8 @@ def team_add(
     as_json: AsJson = False,
 ) -> None:
     """Register a team."""
-    from orchestrator import wiring
     from orchestrator.cli.views.console import print_json, say
+    from orchestrator.wiring import workspaces as wiring
     from orchestrator.workspace.add_team import add_team
 
     opened = wiring.open_workspace(workspace)

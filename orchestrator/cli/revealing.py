@@ -27,7 +27,7 @@ def reveal(
     from orchestrator.cli.views.console import print_json
     from orchestrator.cli.views.progress import shown_progress
     from orchestrator.editions.reveal import RevealTools, reveal_edition
-    from orchestrator.wiring import open_workspace
+    from orchestrator.wiring.workspaces import open_workspace
 
     opened = open_workspace(workspace)
     with shown_progress(quiet=as_json) as reporter:

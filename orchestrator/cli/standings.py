@@ -39,8 +39,8 @@ def board(
 ) -> None:
     """Show an edition's board: ranked rows, ties, gaps, what is held and what is not ranked."""
     from manifests.errors import MalformedDocument
-    from orchestrator import wiring
     from orchestrator.board.show_board import BoardRequest, show_board
+    from orchestrator.wiring import workspaces as wiring
 
     if qualifier is not None and final is not None:
         raise MalformedDocument("give --qualifier for a Final, or --final for a Qualifier")
@@ -76,10 +76,10 @@ def submit(
     as_json: AsJson = False,
 ) -> None:
     """Hand in predictions on an open qualifier: self-reported, rate-limited, reviewed."""
-    from orchestrator import wiring
     from orchestrator.board.submit_predictions import Submission, submit_predictions
     from orchestrator.cli.views.progress import shown_progress
     from orchestrator.support.files.input_files import read_input_file
+    from orchestrator.wiring import workspaces as wiring
 
     submission = Submission(
         edition=edition,
@@ -129,9 +129,9 @@ def review(
     as_json: AsJson = False,
 ) -> None:
     """Accept or decline a self-reported row, or ask its team for a Final run."""
-    from orchestrator import wiring
     from orchestrator.board.review_submission import review_submission
     from orchestrator.cli.views.console import print_json, say
+    from orchestrator.wiring import workspaces as wiring
 
     reviewed = review_submission(wiring.open_workspace(workspace), run, decision, reason=reason)
     if as_json:

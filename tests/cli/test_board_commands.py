@@ -20,8 +20,8 @@ from benchmarks.small_exams import (
     seal_edition,
     write_labels,
 )
-from orchestrator import wiring
 from orchestrator.cli.main import main
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.workspace import Workspace
 
 QUALIFIER, FINAL = "exam-qualifier", "exam-final"

@@ -22,7 +22,7 @@ IMAGE = tiny_image({"run": b"x"}, entrypoint=("/run",), architecture=Architectur
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json, sys, time
-from orchestrator import wiring
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock, SimulatedEnd
 from orchestrator.support import system_clock

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import typer.main
 
-from orchestrator import wiring
 from orchestrator.cli.app import app
 from orchestrator.cli.commands import load_commands
 from orchestrator.cli.main import Interrupted
+from orchestrator.wiring import workspaces as wiring
 
 PISTE = Path(sys.executable).with_name("piste")
 HEAVY = {"numpy", "scipy", "docker", "requests", "pydantic", "sqlalchemy", "cryptography"}

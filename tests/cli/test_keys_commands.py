@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.small_exams import new_workspace, seal_edition
-from orchestrator import wiring
 from orchestrator.cli.main import main
 from orchestrator.keys.age.age_files import generate_identity
 from orchestrator.ledger.rules.keyset import ROLES
+from orchestrator.wiring import workspaces as wiring
 
 EDITION = "exam-final"
 CLOSED = ("2020-01-01", "2021-01-01")

@@ -20,10 +20,10 @@ from benchmarks.small_exams import (
 )
 from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold
-from orchestrator import wiring
 from orchestrator.adapters.docker.simulated_world import SimulatedEnd
 from orchestrator.evidence.make_receipt import make_receipt
 from orchestrator.evidence.rules.receipt import verify_receipt
+from orchestrator.wiring import workspaces as wiring
 from tests.cli.story_steps import (
     World,
     answering,

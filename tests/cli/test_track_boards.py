@@ -29,8 +29,8 @@ from benchmarks.small_exams import (
 )
 from manifests.digests import sha256_hex
 from manifests.editions import Track
-from orchestrator import wiring
 from orchestrator.cli.main import main
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.workspace import Workspace
 from scorers.translation import SegmentScores, TranslationLabel, TranslationParameters, bleurt_model
 from scorers.translation.derangement import derange_main_slices

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.small_exams import recognition_answers, write_edition
 from orchestrator.evidence.rules.receipt import verify_receipt
 from orchestrator.keys.age.age_files import generate_identity
-from orchestrator.wiring import open_workspace
+from orchestrator.wiring.workspaces import open_workspace
 from tests.cli.story_steps import World, answering, asked, piste, simulated_world
 
 EDITION = "two-person-final"

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from manifests.statements import RunReserved, Statement
-from orchestrator import sample_wiring, wiring
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.ledger.rules.quota import QuotaState
 from orchestrator.runs.certify import CertifiedRun, certify
@@ -22,6 +21,8 @@ from orchestrator.runs.list_runs import team_quota
 from orchestrator.runs.prepare_run import CertifyRequest
 from orchestrator.runs.run_host import RunHost
 from orchestrator.support.reporter import Reporter, SilentReporter
+from orchestrator.wiring import samples as sample_wiring
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.add_team import add_team
 from orchestrator.workspace.workspace import Workspace
 from sandbox_profiles.profile import SandboxProfile

@@ -10,7 +10,6 @@ import pytest
 
 from manifests.errors import PisteError
 from manifests.outcomes import Outcome
-from orchestrator import sample_wiring
 from orchestrator.cli.views.dry_run_view import QuietDisplay
 from orchestrator.editions.epee.epee_folder import EpeeFolder
 from orchestrator.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
@@ -20,6 +19,7 @@ from orchestrator.entrants.proc.container_window import ProcWindows
 from orchestrator.runs.run_host import RunHost
 from orchestrator.support.files.input_files import read_input_file
 from orchestrator.support.system_clock import SystemClock
+from orchestrator.wiring import samples as sample_wiring
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.certify_fixtures import EDITION, HASTY_EDITION, Organizer
 from tests.docker.clumsy_image import ClumsyImage

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from manifests.outcomes import Outcome
-from orchestrator import wiring
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.images.python.python_image import BuiltImage
 from orchestrator.support.reporter import SilentReporter
+from orchestrator.wiring import workspaces as wiring
 from tests.docker.certify_fixtures import EDITION, Organizer, clip_mark, write_edition
 
 pytestmark = pytest.mark.docker

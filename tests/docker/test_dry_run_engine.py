@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator import sample_wiring
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.images.python.python_image import BuiltImage
 from orchestrator.images.rules.image_archive import (
@@ -24,6 +23,7 @@ from orchestrator.images.rules.image_archive import (
 )
 from orchestrator.sandbox.parts import list_leftovers
 from orchestrator.sandbox.rules.elf import Architecture, ProbeCall, syscall_probe_elf
+from orchestrator.wiring import samples as sample_wiring
 from tests.docker.clumsy_image import PRELUDE, ClumsyImage
 from tests.docker.clumsy_images import CLUMSY
 from tests.docker.conftest import Build, LocalRegistry, SmallImage

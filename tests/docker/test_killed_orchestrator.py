@@ -21,7 +21,7 @@ pytestmark = pytest.mark.docker
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from orchestrator import wiring
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.runs.certify import certify
 from orchestrator.runs.prepare_run import CertifyRequest

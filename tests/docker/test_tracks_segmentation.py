@@ -14,7 +14,6 @@ from manifests.digests import sha256_hex
 from manifests.errors import PlatformFault
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunReserved, RunScored
-from orchestrator import wiring
 from orchestrator.board.rescore import rescore
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.images.python.python_image import BuiltImage, build_python_image, python_program
@@ -23,6 +22,7 @@ from orchestrator.runs.replay import replay
 from orchestrator.runs.rules.replay_comparison import Agreement
 from orchestrator.runs.run_host import RunHost
 from orchestrator.support.reporter import SilentReporter
+from orchestrator.wiring import workspaces as wiring
 from tests.docker.certify_fixtures import Organizer, clip_mark
 from tests.docker.conftest import LocalRegistry
 from tests.docker.hostile_image import PRELUDE

@@ -11,7 +11,6 @@ import pytest
 
 from manifests.digests import sha256_hex
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator import wiring
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.images.python.python_image import BuiltImage
 from orchestrator.runs.certify import CertifiedRun
@@ -19,6 +18,7 @@ from orchestrator.runs.replay import replay
 from orchestrator.runs.rules.replay_comparison import Agreement
 from orchestrator.runs.run_host import RunHost
 from orchestrator.support.reporter import SilentReporter
+from orchestrator.wiring import workspaces as wiring
 from tests.docker.certify_fixtures import Organizer, clip_mark, piste
 from tests.docker.track_editions import (
     CLIPS,

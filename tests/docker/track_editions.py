@@ -17,12 +17,13 @@ from manifests.digests import oci_digest
 from manifests.editions import Track
 from manifests.encoding import canonical_json
 from manifests.oci import OCI_CONFIG, OCI_LAYER, OCI_MANIFEST
-from orchestrator import sample_wiring, wiring
 from orchestrator.images.python.python_image import BuiltImage, build_python_image, python_program
 from orchestrator.images.rules.image_archive import ImageSettings, TarEntry
 from orchestrator.runs.run_host import RunHost
 from orchestrator.samples.train_baselines import PROGRAM_OF_TRACK, train_baseline
 from orchestrator.support.reporter import SilentReporter
+from orchestrator.wiring import samples as sample_wiring
+from orchestrator.wiring import workspaces as wiring
 from sandbox_profiles.profile import SandboxProfile
 from tests.docker.certify_fixtures import Organizer
 from tests.docker.hostile_image import SMALL_PROFILE

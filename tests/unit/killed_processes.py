@@ -12,11 +12,11 @@ import signal
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-import orchestrator.wiring
+import orchestrator.wiring.workspaces
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__, "benchmarks.synthetic_ledger", "pytest"])
-assert orchestrator.wiring  # imported for the server's sake
+assert orchestrator.wiring.workspaces  # imported for the server's sake
 
 
 def die(*_: object, **__: object) -> NoReturn:

@@ -12,7 +12,6 @@ from benchmarks.small_exams import new_workspace, register, seal_edition
 from manifests.errors import MalformedDocument
 from manifests.references import ImageReference
 from manifests.statements import RunReserved, Statement
-from orchestrator import wiring
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.images.files.archive_file import ArchiveFile
@@ -27,6 +26,7 @@ from orchestrator.sandbox.ports import NoGpus
 from orchestrator.sandbox.rules.elf import Architecture
 from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter, Step
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.workspace import Workspace
 
 EDITION, TEAM = "simulated-final", "nova"

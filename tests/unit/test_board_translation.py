@@ -15,11 +15,11 @@ from benchmarks.small_exams import (
     retain_run,
     seal_edition,
 )
-from orchestrator import wiring
 from orchestrator.board.rescore import rescore
 from orchestrator.board.show_board import BoardRequest, show_board
 from orchestrator.runs import scoring_materials
 from orchestrator.scoring.rules.scoring import ScoreBleurt
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.workspace import Workspace
 from scorers.translation import SegmentScores, TranslationLabel, TranslationParameters
 

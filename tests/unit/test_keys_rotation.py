@@ -17,7 +17,6 @@ from benchmarks.synthetic_ledger import (
 from manifests.dsse import parse_envelope
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.statements import KeyRole, KeyRotated
-from orchestrator.key_wiring import KEYS_LOCK, rotate
 from orchestrator.keys.pem import key_files, signing_keys
 from orchestrator.keys.pem.key_files import KeyFolder
 from orchestrator.keys.pem.signing_keys import create_key_file, next_key_path
@@ -25,7 +24,8 @@ from orchestrator.ledger import append as ledger_append
 from orchestrator.ledger.ports import Ledger
 from orchestrator.ledger.rules.log_audit import audit_log
 from orchestrator.ledger.sql import sql_store as ledger_sql
-from orchestrator.wiring import create_workspace, open_workspace
+from orchestrator.wiring.keys import KEYS_LOCK, rotate
+from orchestrator.wiring.workspaces import create_workspace, open_workspace
 from orchestrator.workspace.show_keys import show_keys
 from tests.unit.killed_processes import die_after, die_before, exit_code
 

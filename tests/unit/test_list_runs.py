@@ -21,7 +21,6 @@ from benchmarks.small_exams import (
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.outcomes import Outcome
 from manifests.statements import RunVoided
-from orchestrator import wiring
 from orchestrator.board.rescore import rescore
 from orchestrator.runs.list_runs import (
     LONGEST_REASON,
@@ -32,6 +31,7 @@ from orchestrator.runs.list_runs import (
     void_by_organizer,
 )
 from orchestrator.support.reporter import SilentReporter
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.workspace import Workspace
 
 FIRST, SECOND = "exam-final", "exam-other"

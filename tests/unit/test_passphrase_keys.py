@@ -15,8 +15,6 @@ import pytest
 
 from benchmarks.synthetic_ledger import team_registered
 from manifests.errors import MalformedDocument, PlatformFault
-from orchestrator import wiring
-from orchestrator.key_wiring import SECRET_FILE_VARIABLE, new_passphrase, rotate
 from orchestrator.keys.age.age_files import (
     AgeKeyring,
     AgeSealer,
@@ -26,7 +24,9 @@ from orchestrator.keys.age.age_files import (
 from orchestrator.keys.files.passphrases import Passphrases, choose_passphrase, read_passphrase
 from orchestrator.keys.rules.recipients import any_of
 from orchestrator.keys.sealing_port import Purpose, WrongIdentity
-from orchestrator.wiring import create_workspace, open_workspace
+from orchestrator.wiring import workspaces as wiring
+from orchestrator.wiring.keys import SECRET_FILE_VARIABLE, new_passphrase, rotate
+from orchestrator.wiring.workspaces import create_workspace, open_workspace
 from tests.unit.light_identities import protect_lightly
 
 SECRET = "correct horse"
@@ -209,7 +209,7 @@ def test_nothing_is_read_from_a_pipe_as_if_it_were_a_person(
 PROMPTED = """
 import sys
 from pathlib import Path
-from orchestrator.wiring import open_workspace
+from orchestrator.wiring.workspaces import open_workspace
 workspace = open_workspace(Path(sys.argv[1]))
 print("opened", workspace.ledger.size())
 """

@@ -18,7 +18,6 @@ from benchmarks.small_exams import (
 )
 from benchmarks.synthetic_ledger import image_identity
 from manifests.statements import RunReserved
-from orchestrator import wiring
 from orchestrator.adapters.docker.engine_simulator import EngineSimulator
 from orchestrator.adapters.docker.simulated_world import SimulatedClock
 from orchestrator.board.settle_submissions import staged_file
@@ -28,7 +27,8 @@ from orchestrator.runs.list_runs import list_runs
 from orchestrator.runs.recover_runs import RunIntent, remember_run
 from orchestrator.sandbox.parts import PartNames
 from orchestrator.support.reporter import SilentReporter
-from orchestrator.usecases.workspaces.pick_up import pick_up
+from orchestrator.wiring import workspaces as wiring
+from orchestrator.wiring.pick_up import pick_up
 from orchestrator.workspace.workspace import Workspace
 
 EDITION = "exam-final"

@@ -26,13 +26,13 @@ from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold, PlatformFault, RefusedByPolicy
 from manifests.outcomes import Outcome
 from manifests.statements import RunScored, RunVoided, Statement
-from orchestrator import wiring
 from orchestrator.board.rescore import rescore
 from orchestrator.editions.labels_add import LabelTools, add_labels
 from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.keys.sealing_port import IdentityMissing, Purpose
 from orchestrator.runs.score_run import score_run
 from orchestrator.runs.signed_folder import is_signed, sign_folder
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.workspace import Workspace
 
 FINAL = "synthetic-final"

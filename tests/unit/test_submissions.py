@@ -21,7 +21,6 @@ from benchmarks.small_exams import (
 from manifests.digests import sha256_hex
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
 from manifests.statements import RunScored, SubmissionRecorded
-from orchestrator import wiring
 from orchestrator.board.rescore import rescore
 from orchestrator.board.review_submission import Decision, review_submission
 from orchestrator.board.settle_submissions import settle_submissions
@@ -31,6 +30,7 @@ from orchestrator.board.submit_predictions import (
     submit_predictions,
 )
 from orchestrator.runs.signed_folder import is_signed
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.workspace import Workspace
 
 QUALIFIER = "synthetic-qualifier"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
-from orchestrator import wiring
+from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.files.new_workspace import STAGING
 from orchestrator.workspace.files.workspace_files import WorkspaceFiles, open_workspace
 from orchestrator.workspace.initialise import WorkspaceMakers, initialise

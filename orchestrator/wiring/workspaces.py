@@ -25,7 +25,6 @@ from orchestrator.images.files.archive_file import ArchiveFile
 from orchestrator.images.http.registry import HttpRegistry
 from orchestrator.images.resolve_image import ImageSources
 from orchestrator.images.rules.image_archive import docker_archive_chunks
-from orchestrator.key_wiring import KEYS_FOLDER, LEDGER_FILE, open_keys
 from orchestrator.keys.age.age_files import (
     AgeKeyring,
     AgeSealer,
@@ -45,7 +44,8 @@ from orchestrator.sandbox.nvidia.probe_image import gpu_probe_image
 from orchestrator.sandbox.self_test import probe_sandbox, require_sandbox
 from orchestrator.support.reporter import Reporter, SilentReporter
 from orchestrator.support.system_clock import SystemClock
-from orchestrator.usecases.workspaces.pick_up import pick_up
+from orchestrator.wiring.keys import KEYS_FOLDER, LEDGER_FILE, open_keys
+from orchestrator.wiring.pick_up import pick_up
 from orchestrator.workspace.files.new_workspace import stage_workspace
 from orchestrator.workspace.files.workspace_files import open_workspace as open_workspace_files
 from orchestrator.workspace.initialise import Initialised, WorkspaceMakers, initialise

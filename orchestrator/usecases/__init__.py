@@ -1,1 +1,0 @@
-"""One module a use case: seal, certify, recover, score, verify."""

@@ -1,1 +1,0 @@
-"""Make, open and look after a workspace and its keys."""

@@ -1,0 +1,1 @@
+"""Put adapters and use cases together: the only place that knows both."""
