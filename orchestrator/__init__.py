@@ -1,1 +1,1 @@
-"""The orchestrator: rules, ports, use cases, adapters and the command line."""
+"""The orchestrator: one room a subject; docs/architecture.md says which."""

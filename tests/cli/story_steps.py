@@ -22,13 +22,13 @@ import pytest
 
 from benchmarks.small_exams import CLIPS, FRAMES
 from manifests.encoding import canonical_json
-from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.simulated_world import SimulatedClock, SimulatedEnd
 from orchestrator.cli.main import main
 from orchestrator.sandbox.rules.elf import Architecture
 from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.wiring import keys as key_wiring
 from orchestrator.wiring import workspaces as wiring
+from tests.support.engine_simulator import EngineSimulator
+from tests.support.simulated_world import SimulatedClock, SimulatedEnd
 
 Answer = Callable[[int], dict[str, object]]
 """A clip's answer by the clip's number in the corpus."""

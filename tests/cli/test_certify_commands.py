@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.small_exams import recognition_answers, write_edition
-from orchestrator.adapters.docker.simulated_world import SimulatedEnd, sleeps_for_ever
 from tests.cli.story_steps import Ended, World, answering, asked, piste, simulated_world
+from tests.support.simulated_world import SimulatedEnd, sleeps_for_ever
 
 EDITION, TEAM = "certified-final", "nova"
 GOOD = answering(recognition_answers(wrong=2))

@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json, sys, time
 from orchestrator.wiring import workspaces as wiring
-from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.simulated_world import SimulatedClock, SimulatedEnd
+from tests.support.engine_simulator import EngineSimulator
+from tests.support.simulated_world import SimulatedClock, SimulatedEnd
 from orchestrator.support import system_clock
 from orchestrator.cli.main import main
 from tests.cli.test_dry_run_terminal import IMAGE

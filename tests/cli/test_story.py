@@ -20,7 +20,6 @@ from benchmarks.small_exams import (
 )
 from manifests.digests import sha256_hex
 from manifests.errors import ClaimDoesNotHold
-from orchestrator.adapters.docker.simulated_world import SimulatedEnd
 from orchestrator.evidence.make_receipt import make_receipt
 from orchestrator.evidence.rules.receipt import verify_receipt
 from orchestrator.wiring import workspaces as wiring
@@ -33,6 +32,7 @@ from tests.cli.story_steps import (
     simulated_world,
     unpacked,
 )
+from tests.support.simulated_world import SimulatedEnd
 
 QUALIFIER, FINAL = "clerc-qualifier", "clerc-final"
 OTHER = "other-final"

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.engine.docker.docker_engine import DockerEngine
 from orchestrator.engine.ports import (
     ChangeKind,
@@ -42,6 +40,8 @@ from orchestrator.sandbox.rules.elf import Architecture, ProbeCall, syscall_prob
 from orchestrator.sandbox.rules.tiny_image import TinyImage, tiny_image
 from orchestrator.support.reporter import SilentReporter
 from sandbox_profiles.profile import load_profile
+from tests.support.engine_simulator import EngineSimulator
+from tests.support.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 
 AMD64 = Architecture.AMD64
 PROFILE = load_profile("certified")

@@ -37,7 +37,6 @@ from manifests.statements import (
     Statement,
     SubmissionRecorded,
 )
-from orchestrator.adapters.ledger.ledger_memory import create_memory_ledger
 from orchestrator.keys.pem.signing_keys import generate_signer, generate_signing_keys
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.ports import Entry, Ledger
@@ -47,6 +46,7 @@ from orchestrator.ledger.rules.merkle import leaf_hash, verify_consistency, veri
 from orchestrator.ledger.rules.quota import decide_reservation
 from orchestrator.ledger.sql.sql_store import create_sql_ledger
 from orchestrator.ledger.stored_ledger import StoredLedger
+from tests.support.ledger_memory import create_memory_ledger
 
 RUN = "00000000000000aa"
 OTHER = "00000000000000bb"

@@ -12,8 +12,6 @@ from benchmarks.small_exams import new_workspace, register, seal_edition
 from manifests.errors import MalformedDocument
 from manifests.references import ImageReference
 from manifests.statements import RunReserved, Statement
-from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.images.files.archive_file import ArchiveFile
 from orchestrator.images.registry_port import RegistryDocument
 from orchestrator.images.resolve_image import ImageSources
@@ -28,6 +26,8 @@ from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.wiring import workspaces as wiring
 from orchestrator.workspace.workspace import Workspace
+from tests.support.engine_simulator import EngineSimulator
+from tests.support.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 
 EDITION, TEAM = "simulated-final", "nova"
 

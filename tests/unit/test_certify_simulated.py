@@ -16,12 +16,12 @@ from benchmarks.small_exams import register
 from manifests.errors import MalformedDocument, RefusedByPolicy
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunFinished, RunReserved, RunStarted, RunVoided
-from orchestrator.adapters.docker.simulated_world import SimulatedEnd, sleeps_for_ever
 from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.runs.list_runs import list_runs, run_row, show_run, void_by_organizer
 from orchestrator.runs.recover_runs import recover_runs
 from orchestrator.support.interruption import Interrupted
 from orchestrator.support.reporter import Step
+from tests.support.simulated_world import SimulatedEnd, sleeps_for_ever
 from tests.unit.simulated_certify import (
     EDITION,
     TEAM,

@@ -58,7 +58,7 @@ def importers(module: str) -> set[str]:
 
 
 def test_a_writable_root_can_be_reached_from_a_dry_run_alone() -> None:
-    entrants = "orchestrator.usecases.entrants"
+    entrants = "orchestrator.entrants"
     assert importers("orchestrator.entrants.rules.diagnosing_options") == {
         f"{entrants}.diagnose_run"
     }
@@ -67,7 +67,7 @@ def test_a_writable_root_can_be_reached_from_a_dry_run_alone() -> None:
         f"{entrants}.dry_run_input",
     }
     assert importers(f"{entrants}.dry_run_diagnosis") == {f"{entrants}.dry_run"}
-    rooms = ROOT / "orchestrator" / "usecases"
+    rooms = ROOT / "orchestrator"
     others = [*rooms.glob("runs/*.py"), *rooms.glob("sandbox/*.py")]
     assert {"certify", "execute_run", "run_stage"} <= {path.stem for path in others}
     assert [path for path in others if "diagnose_run" in path.read_text()] == []

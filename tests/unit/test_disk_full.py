@@ -13,9 +13,9 @@ import pytest
 from manifests.errors import DiskFull, PlatformFault
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.statements import RunVoided
-from orchestrator.adapters.docker.simulated_world import SimulatedEnd
 from orchestrator.engine.ports import EngineError
 from orchestrator.support.reporter import Step
+from tests.support.simulated_world import SimulatedEnd
 from tests.unit.simulated_certify import (
     Simulation,
     WatchingReporter,

@@ -13,8 +13,6 @@ import pytest
 from rich.console import Console
 
 from manifests.errors import PlatformFault, RefusedByPolicy
-from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.simulated_world import SimulatedClock
 from orchestrator.cli.views.doctor_view import doctor_document, doctor_view
 from orchestrator.engine.ports import ContainerEngine, VolumeSpec
 from orchestrator.host import doctor_sandbox
@@ -31,6 +29,8 @@ from orchestrator.sandbox.rules.gpu import GpuFacts, GpuKind, GpuRequest, parse_
 from orchestrator.sandbox.self_test import CheckResult
 from orchestrator.workspace.files.workspace_files import open_workspace
 from sandbox_profiles.profile import load_profile
+from tests.support.engine_simulator import EngineSimulator
+from tests.support.simulated_world import SimulatedClock
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
 FACTS = HostFacts(core_pattern="core", swap_areas=(), clock_is_synchronised=True, time_zone="UTC")

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.adapters.docker.simulated_world import simulated_description
 from orchestrator.host.doctor_engine import engine_findings
 from orchestrator.host.doctor_host import (
     GIB,
@@ -20,6 +19,7 @@ from orchestrator.host.doctor_host import (
 from orchestrator.host.ports import HostFacts
 from orchestrator.host.rules.host_findings import HostFinding, Status
 from sandbox_profiles.profile import load_profile
+from tests.support.simulated_world import simulated_description
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
 FACTS = HostFacts(core_pattern="core", swap_areas=(), clock_is_synchronised=True, time_zone="UTC")

@@ -14,8 +14,6 @@ import pytest
 
 from manifests.errors import MalformedDocument
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.editions.epee.epee_folder import EpeeFolder
 from orchestrator.engine.ports import UsageSample
 from orchestrator.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
@@ -38,6 +36,8 @@ from orchestrator.scoring.score_files import InputFile
 from orchestrator.support.interruption import Interrupted
 from orchestrator.support.reporter import SilentReporter, Step
 from sandbox_profiles.profile import load_profile
+from tests.support.engine_simulator import EngineSimulator
+from tests.support.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 
 ROOT = Path(__file__).parents[2]
 PROFILE = load_profile("certified")

@@ -13,9 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifests.images import ImageIdentity, Transport
-from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.simulated_images import refusal
-from orchestrator.adapters.docker.simulated_world import SimulatedClock
 from orchestrator.cli.views.dry_run_view import MOST_LINES, LogLines
 from orchestrator.entrants.image_look import look_into_image
 from orchestrator.entrants.proc.container_window import ProcWindows
@@ -25,6 +22,9 @@ from orchestrator.entrants.rules.quantities import size_text
 from orchestrator.sandbox.rules.elf import Architecture, pause_elf
 from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter
+from tests.support.engine_simulator import EngineSimulator
+from tests.support.simulated_images import refusal
+from tests.support.simulated_world import SimulatedClock
 
 SNMP = """Ip: Forwarding DefaultTTL OutDiscards OutNoRoutes
 Ip: 1 64 0 2

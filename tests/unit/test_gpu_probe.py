@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 
 from manifests.errors import PlatformFault
-from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.simulated_world import SimulatedClock, SimulatedEnd
 from orchestrator.host.rules.advisories import runc_advisory
 from orchestrator.sandbox.gpu_probe import (
     GpuUnavailable,
@@ -22,6 +20,8 @@ from orchestrator.sandbox.rules.gpu import QUERY_COMMAND, GpuKind, GpuRequest
 from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter
 from sandbox_profiles.profile import load_profile
+from tests.support.engine_simulator import EngineSimulator
+from tests.support.simulated_world import SimulatedClock, SimulatedEnd
 
 HELPER = tiny_image({"x": b"x"}, entrypoint=("/x",), architecture=Architecture.AMD64)
 SPEC = EntrantSpec(

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from manifests.errors import RefusedByPolicy
-from orchestrator.adapters.docker.simulated_world import simulated_description
 from orchestrator.host.doctor_sandbox import sandbox_findings
 from orchestrator.host.rules.host_findings import Status
 from orchestrator.runs.run_host import environment_document
@@ -46,6 +45,7 @@ from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.sandbox.self_test import CheckResult
 from sandbox_profiles.profile import SandboxProfile, load_profile
 from sandbox_profiles.seccomp import SocketFamily
+from tests.support.simulated_world import simulated_description
 
 GVISOR = load_profile("gvisor")
 CERTIFIED = load_profile("certified")

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.simulated_world import SimulatedClock
 from orchestrator.sandbox.gpu_probe import GpuUnavailable
 from orchestrator.sandbox.host_gpus import HostGpus
 from orchestrator.sandbox.rules.elf import Architecture
 from orchestrator.sandbox.rules.gpu import GpuKind, GpuRequest
 from orchestrator.sandbox.rules.tiny_image import tiny_image
 from orchestrator.support.reporter import SilentReporter
+from tests.support.engine_simulator import EngineSimulator
+from tests.support.simulated_world import SimulatedClock
 
 UUID = "GPU-5f1c2d3e-0000-1111-2222-333344445555"
 

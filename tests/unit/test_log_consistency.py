@@ -10,13 +10,13 @@ from pymerkle import InmemoryTree
 from benchmarks.synthetic_ledger import edition_sealed, team_registered, workspace_created
 from manifests.errors import ClaimDoesNotHold, MalformedDocument
 from manifests.statements import KeyRotated
-from orchestrator.adapters.ledger.ledger_memory import create_memory_ledger
 from orchestrator.keys.pem.signing_keys import generate_signer, generate_signing_keys
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.rules.checkpoint import Checkpoint, note_verifier, render_checkpoint
 from orchestrator.ledger.rules.merkle import verify_consistency
 from orchestrator.ledger.stored_ledger import StoredLedger
 from orchestrator.workspace.log_consistency import prove_consistency
+from tests.support.ledger_memory import create_memory_ledger
 
 TEAMS = ("nova", "vega", "lyra", "crux", "ara")
 

@@ -18,8 +18,6 @@ from benchmarks.small_exams import (
 )
 from benchmarks.synthetic_ledger import image_identity
 from manifests.statements import RunReserved
-from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.simulated_world import SimulatedClock
 from orchestrator.board.settle_submissions import staged_file
 from orchestrator.editions.sealed_editions import load_sealed_edition
 from orchestrator.engine.ports import ContainerEngine, VolumeSpec
@@ -30,6 +28,8 @@ from orchestrator.support.reporter import SilentReporter
 from orchestrator.wiring import workspaces as wiring
 from orchestrator.wiring.pick_up import pick_up
 from orchestrator.workspace.workspace import Workspace
+from tests.support.engine_simulator import EngineSimulator
+from tests.support.simulated_world import SimulatedClock
 
 EDITION = "exam-final"
 RUN = "00000000000000aa"

@@ -28,13 +28,13 @@ from benchmarks.synthetic_ledger import (
 from manifests.encoding import readable_json
 from manifests.errors import ClaimDoesNotHold, MalformedDocument, PisteError, RefusedByPolicy
 from manifests.statements import KeyRole, KeyRotated
-from orchestrator.adapters.ledger.ledger_memory import create_memory_ledger
 from orchestrator.evidence.make_receipt import receipt_of
 from orchestrator.evidence.rules.receipt import verify_receipt
 from orchestrator.keys.pem.signing_keys import generate_signer, generate_signing_keys
 from orchestrator.keys.signing_port import SigningKeys
 from orchestrator.ledger.rules.run_states import RunState
 from orchestrator.ledger.stored_ledger import StoredLedger
+from tests.support.ledger_memory import create_memory_ledger
 
 RUN = "00000000000000aa"
 OTHER = "00000000000000bb"

@@ -15,8 +15,6 @@ import pytest
 from manifests.digests import sha256_hex
 from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Diagnostic, Outcome
-from orchestrator.adapters.docker.engine_simulator import EngineSimulator
-from orchestrator.adapters.docker.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 from orchestrator.engine.ports import EngineUnavailable, UsageSample
 from orchestrator.keys.sealing_port import SealedFileChanged
 from orchestrator.sandbox.engine_fitness import require_fit_engine
@@ -34,6 +32,8 @@ from orchestrator.sandbox.run_in_sandbox import run_in_sandbox
 from orchestrator.support.interruption import Interrupted
 from orchestrator.support.reporter import SilentReporter, Step
 from sandbox_profiles.profile import load_profile
+from tests.support.engine_simulator import EngineSimulator
+from tests.support.simulated_world import Entrant, SimulatedClock, SimulatedEnd
 
 RUN = "0123456789abcdef"
 PROFILE = load_profile("certified")

@@ -12,15 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from orchestrator.adapters.docker import simulated_archives as archives
-from orchestrator.adapters.docker.simulated_images import SimulatedImages, refusal
-from orchestrator.adapters.docker.simulated_world import (
-    Entrant,
-    SimulatedClock,
-    SimulatedEnd,
-    simulated_description,
-    sleeps_for_ever,
-)
 from orchestrator.engine.ports import (
     Change,
     ChangeKind,
@@ -28,6 +19,15 @@ from orchestrator.engine.ports import (
     StartRefused,
     UsageSample,
     VolumeSpec,
+)
+from tests.support import simulated_archives as archives
+from tests.support.simulated_images import SimulatedImages, refusal
+from tests.support.simulated_world import (
+    Entrant,
+    SimulatedClock,
+    SimulatedEnd,
+    simulated_description,
+    sleeps_for_ever,
 )
 
 _KILLED: Final = 137

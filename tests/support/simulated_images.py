@@ -6,9 +6,9 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from orchestrator.adapters.docker import simulated_archives as archives
 from orchestrator.engine.ports import EngineError, EngineUnavailable, PullFailed
 from orchestrator.support.reporter import Reporter, Step
+from tests.support import simulated_archives as archives
 
 
 def refusal(message: str, status: int) -> EngineError:

@@ -1,1 +1,0 @@
-"""The world: Docker, SQLite, age files, keys, clock, registry."""

@@ -1,1 +1,0 @@
-"""The Docker engine, its simulator, registries and images."""

@@ -1,1 +1,0 @@
-"""The ledger in SQL and in memory."""
