@@ -16,12 +16,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks.synthetic_ledger import EDITION, TEAM, create_synthetic_ledger, run_reserved
 from manifests.statements import QuotaRule
 from orchestrator.ledger.rules.log_audit import audit_log
 from orchestrator.ledger.rules.quota import decide_reservation
 from orchestrator.ledger.sql.sql_store import open_sql_ledger
 from orchestrator.ledger.stored_ledger import StoredLedger
+from tests.support.synthetic_ledger import EDITION, TEAM, create_synthetic_ledger, run_reserved
 
 RUNS = 10_000
 RESERVE_BOUND_S = 0.1

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.synthetic_evidence import verify
 from manifests.statements import WorkspaceCreated
 from orchestrator.editions.epee.epee_folder import EditionFile
 from orchestrator.editions.open_clips import open_sealed_clips
@@ -37,6 +36,7 @@ from orchestrator.support.reporter import SilentReporter
 from orchestrator.workspace.files.new_workspace import stage_workspace
 from orchestrator.workspace.files.workspace_files import open_workspace
 from orchestrator.workspace.initialise import WorkspaceMakers, initialise
+from tests.support.synthetic_evidence import verify
 
 MB = 1_000_000
 CLIPS, FRAMES, SIZE_MB = 200, 651, 200

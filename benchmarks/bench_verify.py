@@ -16,8 +16,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.synthetic_evidence import EDITION, Scenario, add_run, new_scenario, verify
-from benchmarks.synthetic_ledger import append_in_bulk
 from manifests.digests import sha256_hex
 from manifests.dsse import Envelope, Signature, pre_authentication_encoding, render_envelope
 from manifests.encoding import canonical_json, parse_json_object, readable_json
@@ -38,6 +36,8 @@ from orchestrator.runs.rules.run_files import (
     record_bytes,
 )
 from orchestrator.runs.rules.run_record import run_history, run_record
+from tests.support.synthetic_evidence import EDITION, Scenario, add_run, new_scenario, verify
+from tests.support.synthetic_ledger import append_in_bulk
 
 RUNS = 10_000
 SIZES = (1_000, 3_000, RUNS)

@@ -20,4 +20,4 @@ if ! { echo "$versions" && cat requirements.lock; } | cmp -s - "$stamp"; then
     }
     { echo "$versions" && cat requirements.lock; } >"$stamp"
 fi
-"$venv/bin/python" -m pytest "$@" tests/unit/test_bleurt_model.py tests/unit/test_bleurt_scores.py
+"$venv/bin/python" -m pytest "$@" tests/scorers/test_bleurt_model.py tests/scoring/test_bleurt_scores.py

@@ -44,4 +44,4 @@ port=$(.venv/bin/python -c 'import socket; s = socket.socket(); s.bind(("127.0.0
 }
 echo "PostgreSQL $("$programs/postgres" --version | cut -d ' ' -f 3) answers at 127.0.0.1:$port" >&2
 PYTHONPATH=$driver PISTE_TEST_POSTGRES="postgresql+psycopg://piste@127.0.0.1:$port/postgres" \
-    .venv/bin/python -m pytest "$@" tests/contract/test_ledger_contract.py tests/contract/test_ledger_sql_faults.py
+    .venv/bin/python -m pytest "$@" tests/ledger/test_ledger_contract.py tests/ledger/test_ledger_sql_faults.py

@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.small_exams import (
+from manifests.digests import sha256_hex
+from manifests.errors import ClaimDoesNotHold
+from orchestrator.evidence.make_receipt import make_receipt
+from orchestrator.evidence.rules.receipt import verify_receipt
+from orchestrator.wiring import workspaces as wiring
+from tests.support.simulated_world import SimulatedEnd
+from tests.support.small_exams import (
     glosses_of,
     predictions,
     recognition_answers,
@@ -18,12 +24,7 @@ from benchmarks.small_exams import (
     write_edition,
     write_labels,
 )
-from manifests.digests import sha256_hex
-from manifests.errors import ClaimDoesNotHold
-from orchestrator.evidence.make_receipt import make_receipt
-from orchestrator.evidence.rules.receipt import verify_receipt
-from orchestrator.wiring import workspaces as wiring
-from tests.cli.story_steps import (
+from tests.support.story_steps import (
     World,
     answering,
     asked,
@@ -32,7 +33,6 @@ from tests.cli.story_steps import (
     simulated_world,
     unpacked,
 )
-from tests.support.simulated_world import SimulatedEnd
 
 QUALIFIER, FINAL = "clerc-qualifier", "clerc-final"
 OTHER = "other-final"
