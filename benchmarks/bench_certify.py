@@ -18,8 +18,7 @@ from manifests.outcomes import Outcome
 from orchestrator.engine.ports import EngineUnavailable
 from orchestrator.engine.rules.platforms import engine_platform
 from orchestrator.images.python.python_image import build_python_image, python_program
-from orchestrator.runs.certify import certify
-from orchestrator.runs.prepare_run import CertifyRequest
+from orchestrator.runs.certify import CertifyRequest, certify
 from orchestrator.sandbox.parts import architecture_of
 from orchestrator.sandbox.rules.elf import ProbeCall, syscall_probe_elf
 from orchestrator.sandbox.rules.tiny_image import tiny_image

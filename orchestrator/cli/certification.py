@@ -40,8 +40,8 @@ def certify(
     """Run an image on a sealed edition and record everything; uses one of the team's runs."""
     from orchestrator.cli.views.console import print_json
     from orchestrator.cli.views.progress import shown_progress
+    from orchestrator.runs.certify import CertifyRequest
     from orchestrator.runs.certify import certify as certify_run
-    from orchestrator.runs.prepare_run import CertifyRequest
     from orchestrator.runs.rules.run_report import run_document
     from orchestrator.wiring import workspaces as wiring
 

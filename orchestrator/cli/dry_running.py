@@ -72,21 +72,13 @@ def dry_run(
     Needs no workspace, keys or ledger. Exit codes as `certify`.
     """
     from orchestrator.cli.views.dry_run_view import shown_dry_run
-    from orchestrator.entrants.dry_run import DryRunRequest
     from orchestrator.entrants.dry_run import dry_run as run
     from orchestrator.sandbox.rules.gpu import GpuPolicy
 
     limits = _profile(profile)
     with _exam(clips, track, labels) as exam, shown_dry_run(limits, quiet=as_json) as display:
-        request = DryRunRequest(
-            image=image,
-            exam=exam,
-            profile=limits,
-            gpu=GpuPolicy(gpu),
-            repeat=repeat,
-            second_pass=second_pass,
-        )
-        done = run(_tools(display), request)
+        request = exam.request(image, profile=limits, gpu=GpuPolicy(gpu), repeat=repeat)
+        done = run(_tools(display), exam, request, second_pass=second_pass)
     _show(done, as_json=as_json)
     raise typer.Exit(done.exit_code)
 
@@ -179,5 +171,5 @@ def _show(done: DryRunReport | DryRunRefusal, *, as_json: bool) -> None:
     if done.card is not None:
         from orchestrator.cli.views.score_card import score_card
 
-        console.print(score_card(done.card.as_document(), title=f"score card · {done.track}"))
+        console.print(score_card(done.card.as_document(), title=f"score card · {done.exam.track}"))
     console.print(verdict_view(done))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 from manifests.errors import PlatformFault
 from manifests.images import ImageIdentity
@@ -19,11 +18,11 @@ from orchestrator.entrants.dry_run_input import DryRunInput
 from orchestrator.entrants.dry_run_watch import Watched
 from orchestrator.entrants.image_look import look_into_image
 from orchestrator.entrants.rules.log_reading import LogReading
-from orchestrator.entrants.rules.observations import Observation, Writes
+from orchestrator.entrants.rules.observations import Observation
 from orchestrator.entrants.rules.writing import refused_paths
-from orchestrator.runs.run_stage import StageResult
+from orchestrator.runs.execute_run import ExecutedRun
+from orchestrator.runs.prepare_run import PreparedRun
 from orchestrator.support.reporter import Reporter
-from sandbox_profiles.profile import SandboxProfile
 
 _WORTH_A_SECOND_PASS: Final = frozenset(
     {Outcome.NONZERO_EXIT, Outcome.NO_PREDICTIONS, Outcome.OUTPUT_LIMIT}
@@ -34,33 +33,16 @@ _NOT_STARTED: Final = frozenset(
 _SECOND_PASS_S: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloserLook:
-    """What is needed to look again after a failure."""
-
-    run_id: str
-    identity: ImageIdentity
-    image_config: Mapping[str, Any]
-    clips: OpenClips
-    second_pass: bool
-
-
 def observation_of(
-    first: StageResult,
-    exam: DryRunInput,
-    profile: SandboxProfile,
-    *,
-    watched: Watched,
-    differing: tuple[str, ...] | None,
+    prepared: PreparedRun, executed: ExecutedRun, exam: DryRunInput, watched: Watched
 ) -> Observation:
-    """Return what was seen of a dry run. `differing` are clips whose repeats differ."""
-    sandbox, verdict = first.sandbox, first.verdict
-    codes = verdict.diagnostics
+    """Return what was seen of a dry run."""
+    sandbox, verdict = executed.first.sandbox, executed.verdict
     return Observation(
-        profile=profile,
+        profile=prepared.request.profile,
         track=exam.track,
         outcome=verdict.outcome,
-        diagnostics=(*codes, Diagnostic.PREDICTIONS_DISAGREE) if differing else codes,
+        diagnostics=verdict.diagnostics,
         exit_code=sandbox.facts.exit_code,
         engine_message=sandbox.engine_message,
         log=LogReading.of(sandbox.log),
@@ -75,12 +57,20 @@ def observation_of(
         files=tuple(sandbox.files),
         violation=None if sandbox.violation is None else sandbox.violation.detail,
         problems=verdict.problems,
-        differing_clips=differing,
+        differing_clips=executed.differing,
+        has_gpu=prepared.gpu is not None,
     )
 
 
 def look_closer(
-    seen: Observation, look: CloserLook, *, engine: ContainerEngine, reporter: Reporter
+    seen: Observation,
+    prepared: PreparedRun,
+    identity: ImageIdentity,
+    *,
+    clips: OpenClips,
+    engine: ContainerEngine,
+    reporter: Reporter,
+    second_pass: bool,
 ) -> Observation:
     """Look into the image of a failed run, and where it may help run the diagnosing pass.
 
@@ -88,15 +78,25 @@ def look_closer(
     """
     if seen.completed or seen.outcome is Outcome.PLATFORM_FAULT:
         return seen
+    run_id, settings = prepared.run_id, prepared.image.settings
     try:
-        facts = look_into_image(
-            engine, look.identity, look.image_config, run_id=look.run_id, paths=refused_paths(seen)
-        )
+        paths = refused_paths(seen)
+        facts = look_into_image(engine, identity, settings, run_id=run_id, paths=paths)
         seen = replace(seen, image=facts)
-        if not look.second_pass or not _is_worth_a_second_pass(seen):
+        if not second_pass or not _is_worth_a_second_pass(seen):
             return seen
         reporter.note("looking where it writes: once more, with a writable root")
-        writes = _second_pass(seen, look, engine)
+        writes = find_writes(
+            engine,
+            DiagnosingPass(
+                run_id=run_id,
+                identity=identity,
+                image_config=dict(settings),
+                profile=seen.profile,
+                clips=clips,
+                limit_s=min(float(seen.profile.deadline_s), 2 * seen.elapsed_s + _SECOND_PASS_S),
+            ),
+        )
         in_tmp = tuple(dict.fromkeys((*seen.tmp_names, *writes.in_tmp)))
         return replace(seen, outside_writes=writes.outside, tmp_names=in_tmp)
     except PlatformFault as error:
@@ -107,15 +107,3 @@ def look_closer(
 def _is_worth_a_second_pass(seen: Observation) -> bool:
     started = _NOT_STARTED.isdisjoint(seen.diagnostics)
     return started and seen.outcome in _WORTH_A_SECOND_PASS
-
-
-def _second_pass(seen: Observation, look: CloserLook, engine: ContainerEngine) -> Writes:
-    request = DiagnosingPass(
-        run_id=look.run_id,
-        identity=look.identity,
-        image_config=dict(look.image_config),
-        profile=seen.profile,
-        clips=look.clips,
-        limit_s=min(float(seen.profile.deadline_s), 2 * seen.elapsed_s + _SECOND_PASS_S),
-    )
-    return find_writes(engine, request)

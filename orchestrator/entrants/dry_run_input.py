@@ -15,7 +15,10 @@ from manifests.text import escape_untrusted
 from manifests.vocabulary import parse_vocabulary
 from orchestrator.editions.ports import ClipFolder
 from orchestrator.entrants.diagnose_run import OpenClips
+from orchestrator.runs.prepare_run import RunRequest
+from orchestrator.runs.rules.verdict import Verdict
 from orchestrator.samples.sample_edition import LABELS_FILE
+from orchestrator.sandbox.rules.gpu import GpuPolicy
 from orchestrator.scoring.rules.scoring import (
     Parameters,
     ScoringTask,
@@ -24,6 +27,7 @@ from orchestrator.scoring.rules.scoring import (
     score,
 )
 from orchestrator.scoring.score_files import InputFile
+from sandbox_profiles.profile import SandboxProfile
 from scorers.cards import ScoreCard
 
 EDITION_FILE: Final = "edition.yaml"
@@ -59,6 +63,30 @@ class DryRunInput:
     place: str
     clips: OpenClips
     scoring: DryRunScoring | None
+
+    def request(
+        self,
+        image: str,
+        *,
+        profile: SandboxProfile,
+        gpu: GpuPolicy = GpuPolicy.OPTIONAL,
+        repeat: int = 1,
+    ) -> RunRequest:
+        """Return the request to run `image`, which a tag may name, on these clips."""
+        return RunRequest(
+            image=image,
+            exam=self.clips.exam,
+            profile=profile,
+            gpu=gpu,
+            repeat=repeat,
+            allow_tag=True,
+        )
+
+    def score(self, verdict: Verdict) -> ScoreCard:
+        """Score what a completed run answered; there have to be labels."""
+        assert self.scoring is not None
+        assert verdict.canonical is not None
+        return self.scoring.card(verdict.canonical)
 
 
 def read_dry_run_input(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from manifests.digests import sha256_hex
 from manifests.errors import PisteError
-from manifests.images import ImageIdentity
 from manifests.outcomes import Diagnostic, Outcome
+from orchestrator.entrants.dry_run_input import DryRunInput
 from orchestrator.entrants.dry_run_watch import Watched
 from orchestrator.entrants.rules.findings import Finding
-from orchestrator.runs.run_stage import StageResult
-from sandbox_profiles.profile import SandboxProfile
+from orchestrator.entrants.rules.observations import Observation
+from orchestrator.runs.execute_run import ExecutedRun
+from orchestrator.runs.prepare_run import PreparedRun
 from scorers.cards import ScoreCard
 
 _IMAGE_FIELDS: Final = (
@@ -55,24 +55,26 @@ class DryRunRefusal:
 class DryRunReport:
     """A dry run that ran: what a certified run would have recorded, and why."""
 
-    outcome: Outcome
-    diagnostics: tuple[Diagnostic, ...]
-    stage: StageResult
-    identity: ImageIdentity
-    profile: SandboxProfile
-    environment: Mapping[str, object]
-    track: str
-    place: str
-    clips: int
+    exam: DryRunInput
+    prepared: PreparedRun
+    executed: ExecutedRun
     watched: Watched
+    seen: Observation
     findings: tuple[Finding, ...]
-    repeat: int
-    differing_clips: tuple[str, ...] | None
     card: ScoreCard | None
     unscored: str | None
-    outside_writes: tuple[str, ...] | None
     image_removed: bool
     """False for an image that was there before."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return the outcome that would be recorded."""
+        return self.executed.verdict.outcome
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Return the codes that would be recorded."""
+        return self.executed.verdict.diagnostics
 
     @property
     def would_be_scored(self) -> bool:
@@ -88,34 +90,39 @@ class DryRunReport:
 
     def document(self) -> dict[str, object]:
         """Return it as one JSON document; the log is bounded by the profile."""
-        image = self.identity.model_dump(mode="json")
-        verdict, sandbox = self.stage.verdict, self.stage.sandbox
-        predictions = verdict.canonical
+        executed, request = self.executed, self.prepared.request
+        image = executed.images.entrant.model_dump(mode="json")
+        verdict, sandbox = executed.verdict, executed.first.sandbox
+        predictions, outside = verdict.canonical, self.seen.outside_writes
         return {
             "outcome": self.outcome.value,
             "diagnostics": [code.value for code in self.diagnostics],
             "would_be_scored": self.would_be_scored,
             "refused": None,
             "exit_code": self.exit_code,
-            "exam": {"track": self.track, "clips": self.clips, "source": self.place},
+            "exam": {
+                "track": self.exam.track,
+                "clips": len(request.exam.exam.clips),
+                "source": self.exam.place,
+            },
             "image": {name: image[name] for name in _IMAGE_FIELDS},
             "image_removed": self.image_removed,
-            "environment": dict(self.environment),
-            "profile": {"name": self.profile.name, "sha256": self.profile.sha256()},
+            "environment": self.prepared.environment(),
+            "profile": {"name": request.profile.name, "sha256": request.profile.sha256()},
             "time": {
                 "elapsed_s": round(sandbox.elapsed_s, 3),
-                "deadline_s": self.profile.deadline_s,
+                "deadline_s": request.profile.deadline_s,
             },
             "peaks": self.peaks(),
             "network": self._network(),
-            "outside_writes": None if self.outside_writes is None else list(self.outside_writes),
+            "outside_writes": None if outside is None else list(outside),
             "findings": [finding.document() for finding in self.findings],
             "problems": [problem.message for problem in verdict.problems],
             "exit_status": sandbox.facts.exit_code,
             "predictions_sha256": None if predictions is None else sha256_hex(predictions),
-            "repeat": self.repeat,
-            "repeats_agree": None if self.differing_clips is None else not self.differing_clips,
-            "differing_clips": list(self.differing_clips or ()),
+            "repeat": request.repeat,
+            "repeats_agree": executed.repeats_agree,
+            "differing_clips": list(executed.differing or ()),
             "score": None if self.card is None else self.card.as_document(),
             "unscored": self.unscored,
             "log": sandbox.log.decode("utf-8", "backslashreplace"),
@@ -123,8 +130,8 @@ class DryRunReport:
 
     def peaks(self) -> dict[str, dict[str, int | None]]:
         """Return each measured peak beside its limit."""
-        profile, usage = self.profile, self.stage.sandbox.usage
-        output = sum(map(len, self.stage.sandbox.files.values()))
+        profile, sandbox = self.prepared.request.profile, self.executed.first.sandbox
+        usage, output = sandbox.usage, sum(map(len, sandbox.files.values()))
         return {
             "memory_bytes": {"peak": usage.memory_bytes, "limit": profile.memory_bytes},
             "processes": {"peak": usage.processes, "limit": profile.pids},

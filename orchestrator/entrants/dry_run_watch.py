@@ -39,7 +39,7 @@ class Watched:
 
 
 class Watcher:
-    """Implements RunObserver for one execution; `finish` closes the window."""
+    """Implements RunObserver for one execution; `watched` holds what it learnt, once that ended."""
 
     def __init__(
         self, engine: ContainerEngine, windows: WindowOpener, display: DryRunDisplay
@@ -49,6 +49,7 @@ class Watcher:
         self._display = display
         self._window: ContainerWindow | str = "it was not started"
         self._peak = SpaceUse()
+        self.watched = Watched()
 
     def started(self, container_id: str) -> None:
         """Open the window at once: a short run is soon gone."""
@@ -80,14 +81,15 @@ class Watcher:
         )
         return now
 
-    def finish(self) -> Watched:
+    def ended(self) -> None:
         """Look a last time, count the network's attempts and close the window."""
         if isinstance(self._window, str):
-            return Watched(unseen=self._window)
+            self.watched = Watched(unseen=self._window)
+            return
         self._look()
         network = self._window.network()
         self._window.close()
-        return Watched(
+        self.watched = Watched(
             tmp_bytes=self._peak.tmp_bytes,
             tmp_files=self._peak.tmp_files,
             shm_bytes=self._peak.shm_bytes,

@@ -6,11 +6,11 @@ certified, documents are read and checked, and a wrong platform is refused while
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
 
 from manifests.digests import oci_digest
 from manifests.errors import MalformedDocument, RefusedByPolicy
@@ -96,6 +96,11 @@ class ResolvedImage:
         """The ids that an engine may give it: the config's, or a manifest's or index's."""
         digests = (self.config_digest, self.manifest_digest, self.index_digest)
         return tuple(dict.fromkeys(digest for digest in digests if digest is not None))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The `Config` object of the image's own configuration document: hostile."""
+        return self.config.config or {}
 
     def identity(self, *, engine_image_id: str, size_bytes: int, store: str) -> ImageIdentity:
         """Return the full identity once the engine holds the image."""

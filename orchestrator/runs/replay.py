@@ -12,14 +12,13 @@ from manifests.encoding import Json, parse_json_object, readable_json
 from manifests.errors import RefusedByPolicy
 from manifests.outcomes import Outcome
 from manifests.runs import RunRecord
-from orchestrator.editions.sealed_editions import load_sealed_edition
-from orchestrator.images.bring_in_image import bring_in
-from orchestrator.images.remove_image import remove_unless_used
+from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
+from orchestrator.images.borrowed_image import borrowed_image
 from orchestrator.keys.sealing_port import Purpose
-from orchestrator.runs.certify import HOST_LOCK
-from orchestrator.runs.execute_run import ExecutedRun, ReservedRun, execute_run
+from orchestrator.runs.admission import sealed_request
+from orchestrator.runs.execute_run import ExecutedRun, RunHooks, execute_run
 from orchestrator.runs.list_runs import require_run
-from orchestrator.runs.prepare_run import CertifyRequest, PreparedRun, prepare_on
+from orchestrator.runs.prepare_run import PreparedRun, RunRequest, prepare_run
 from orchestrator.runs.recover_runs import (
     RunIntent,
     forget_run,
@@ -37,14 +36,13 @@ from orchestrator.runs.rules.replay_comparison import (
 from orchestrator.runs.rules.run_files import PREDICTIONS, PUBLIC_CARD, pose_clip
 from orchestrator.runs.rules.verdict import Verdict
 from orchestrator.runs.run_evidence import load_record, run_folder
-from orchestrator.runs.run_host import RunHost, environment_document
+from orchestrator.runs.run_host import HOST_LOCK, RunHost
 from orchestrator.runs.scoring_materials import (
     CONSUMER,
     open_materials,
     pose_opener,
     scoring_task,
 )
-from orchestrator.sandbox.request import StartFacts
 from orchestrator.scoring.rules.scoring import ScoringTask, score
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.workspace.workspace import Workspace
@@ -91,78 +89,64 @@ def replay(
         reporter.step(Step.LOAD)
         record = load_record(workspace, run_id)
         sealed = load_sealed_edition(record.edition, store=workspace.store, ledger=workspace.ledger)
-        request = CertifyRequest(edition=record.edition, team=record.team, image=image)
-        prepared = prepare_on(
-            workspace, host, request, sealed, reporter, run_id=secrets.token_hex(8)
-        )
-        _require_same(record, prepared)
-        executed = _execute(workspace, host, prepared, reporter)
-    return _compare(workspace, record, prepared, executed)
+        request = sealed_request(workspace, sealed, image, reporter)
+        executed = _execute(workspace, host, record, request, reporter)
+    return _compare(workspace, record, sealed, *executed)
 
 
 def _require_same(record: RunRecord, prepared: PreparedRun) -> None:
-    found, recorded = prepared.image.resolved, record.image
+    found, recorded = prepared.image, record.image
     if (found.config_digest, found.config.diff_ids) != (recorded.config_digest, recorded.diff_ids):
         raise RefusedByPolicy(
             f"this image is {found.config_digest}, run {record.run_id} ran "
             f"{recorded.config_digest}; replay that one"
         )
-    if prepared.profile.sha256() != record.profile_sha256:
+    profile = prepared.request.profile.sha256()
+    if profile != record.profile_sha256:
         raise RefusedByPolicy(
-            f"the edition's profile is {prepared.profile.sha256()[:16]}…, run {record.run_id} ran "
+            f"the edition's profile is {profile[:16]}…, run {record.run_id} ran "
             f"under {record.profile_sha256[:16]}…; restore the edition's folder"
         )
 
 
 def _execute(
-    workspace: Workspace, host: RunHost, prepared: PreparedRun, reporter: Reporter
-) -> ExecutedRun:
-    """Run it under a name of its own, which the ledger never hears of."""
+    workspace: Workspace,
+    host: RunHost,
+    record: RunRecord,
+    request: RunRequest,
+    reporter: Reporter,
+) -> tuple[PreparedRun, ExecutedRun]:
+    """Run it under a name that the ledger never hears of, and that recovery finds after a kill."""
     name = secrets.token_hex(8)
-    intent = RunIntent.of(name, prepared.image.resolved, engine=host.engine)
     with workspace.store.lock_run(name):
-        remember_run(workspace, intent)
+        remember_run(workspace, RunIntent.begun(name, engine=host.engine))
         try:
-            reporter.step(Step.PULL)
-            consumer = prepared.consumer
-            reserved = ReservedRun(
-                run_id=name,
-                prepared=prepared,
-                identity=bring_in(
-                    prepared.image.resolved,
-                    sources=host.sources,
-                    free_bytes=host.free_bytes,
+            prepared = prepare_run(request, host=host, reporter=reporter, run_id=name)
+            _require_same(record, prepared)
+            remember_run(workspace, RunIntent.of(name, prepared.image, engine=host.engine))
+            with borrowed_image(host.engine, prepared.image, reporter) as held:
+                return prepared, execute_run(
+                    prepared,
+                    host=host,
+                    clock=workspace.clock,
                     reporter=reporter,
-                ),
-                consumer=None
-                if consumer is None
-                else bring_in(
-                    consumer.resolved,
-                    sources=host.sources,
-                    free_bytes=host.free_bytes,
-                    reporter=reporter,
-                ),
-                before_start=_note_nothing,
-            )
-            return execute_run(reserved, host=host, clock=workspace.clock, reporter=reporter)
+                    hooks=RunHooks(brought_in=lambda images: held.came_as(images.entrant)),
+                )
         finally:
-            for image_id in intent.brought_in:
-                remove_unless_used(host.engine, image_id)
             forget_run(workspace, name)
 
 
-def _note_nothing(_facts: StartFacts) -> None:
-    """Start without a record: a replay is no run."""
-
-
 def _compare(
-    workspace: Workspace, record: RunRecord, prepared: PreparedRun, executed: ExecutedRun
+    workspace: Workspace,
+    record: RunRecord,
+    sealed: SealedEdition,
+    prepared: PreparedRun,
+    executed: ExecutedRun,
 ) -> Replay:
     folder = run_folder(record.run_id)
     verdict = executed.verdict
     retained = workspace.store.read_optional(f"{folder}/{PREDICTIONS}")
     answers = workspace.store.read_optional(f"{folder}/{CONSUMER}")
-    gpu = [each.document() for each in executed.gpu_after] or None
     return Replay(
         record=record,
         outcome=verdict.outcome,
@@ -170,22 +154,19 @@ def _compare(
         consumer=None
         if prepared.consumer is None
         else compare_predictions(answers, raw=executed.consumer, canonical=executed.consumer),
-        poses=_compare_poses(workspace, record, prepared, verdict),
+        poses=_compare_poses(workspace, record, sealed, verdict),
         figures=_figures(workspace, record, verdict, executed.consumer),
-        environment=compare_environments(
-            record.environment,
-            environment_document(prepared.engine, profile=prepared.profile, gpu=gpu),
-        ),
+        environment=compare_environments(record.environment, prepared.environment()),
     )
 
 
 def _compare_poses(
-    workspace: Workspace, record: RunRecord, prepared: PreparedRun, verdict: Verdict
+    workspace: Workspace, record: RunRecord, sealed: SealedEdition, verdict: Verdict
 ) -> PredictionDifference | None:
     """Compare what the kept poses hold, not how they were sealed; None on the other tracks."""
-    if prepared.edition.track != "translation":
+    if sealed.edition.track != "translation":
         return None
-    open_pose = pose_opener(prepared.sealed, workspace)
+    open_pose = pose_opener(sealed, workspace)
     kept = {}
     for name in record.files:
         clip = pose_clip(name)

@@ -14,6 +14,9 @@ from orchestrator.sandbox.ports import GpuInventory
 from orchestrator.sandbox.rules.runtimes import runtime_definition
 from sandbox_profiles.profile import SandboxProfile
 
+HOST_LOCK = "host"
+"""One certified run at a time on a host and workspace: its limits are its own."""
+
 SelfTest = Callable[[SandboxProfile, str], None]
 """Raises when the sandbox does not hold on this engine; the run's id names the probe's parts."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from manifests.errors import MalformedDocument, PlatformFault, RefusedByPolicy
@@ -13,8 +12,6 @@ from orchestrator.sandbox.rules.container_options import EntrantSpec, entrant_op
 from orchestrator.sandbox.rules.gpu import (
     QUERY_COMMAND,
     GpuFacts,
-    GpuRequest,
-    gpu_lost,
     is_gpu_error,
     parse_nvidia_smi,
 )
@@ -82,24 +79,3 @@ def probe_gpus(engine: ContainerEngine, spec: EntrantSpec) -> tuple[GpuFacts, ..
     if not found:
         raise GpuUnavailable("nvidia-smi lists no GPU inside a container; nothing was spent")
     return found
-
-
-def gpu_watch(
-    engine: ContainerEngine, spec: EntrantSpec, before: tuple[GpuFacts, ...]
-) -> Callable[[], bool]:
-    """Return the question whether the GPU of `before` is lost, to be asked after the run."""
-
-    def is_lost() -> bool:
-        try:
-            return gpu_lost(before, probe_gpus(engine, spec))
-        except GpuUnavailable:
-            return True
-
-    return is_lost
-
-
-def gpu_request_document(request: GpuRequest | None) -> dict[str, Any] | None:
-    """Return what the record says of the request."""
-    if request is None:
-        return None
-    return {"kind": request.kind.value, "devices": list(request.devices)}

@@ -26,6 +26,9 @@ class RunObserver(Protocol):
     def usage(self, sample: UsageSample) -> None:
         """Receive what the container uses at this moment."""
 
+    def ended(self) -> None:
+        """Learn that the execution is over, however it went; called once, last."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartFacts:
@@ -60,7 +63,7 @@ class SandboxRequest:
     suffix: str = ""
     """Empty, or the number of a repeat."""
     allow_pose: bool = False
-    observe: RunObserver | None = None
+    observer: RunObserver | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,8 +105,8 @@ class _Execution:
             self.watch.start = start_failure(error.engine_message)
             self.watch.engine_message = error.engine_message
             return
-        if self.request.observe is not None:
-            self.request.observe.started(container)
+        if self.request.observer is not None:
+            self.request.observer.started(container)
         follower = self._follow_log(container)
         ended = self._wait(container, begin)
         if not ended:
@@ -135,11 +135,11 @@ class _Execution:
         if sample is None:
             return
         self.watch.usage = self.watch.usage.raised_to(sample)
-        if self.request.observe is not None:
-            self.request.observe.usage(sample)
+        if self.request.observer is not None:
+            self.request.observer.usage(sample)
 
     def _follow_log(self, container: str) -> threading.Thread | None:
-        observer = self.request.observe
+        observer = self.request.observer
         if observer is None:
             return None
 

@@ -12,7 +12,7 @@ from manifests.errors import PisteError
 from manifests.outcomes import Outcome
 from orchestrator.cli.views.dry_run_view import QuietDisplay
 from orchestrator.editions.epee.epee_folder import EpeeFolder
-from orchestrator.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
+from orchestrator.entrants.dry_run import DryRunTools, dry_run
 from orchestrator.entrants.dry_run_input import DryRunInput, read_dry_run_input
 from orchestrator.entrants.dry_run_report import DryRunRefusal, DryRunReport
 from orchestrator.entrants.proc.container_window import ProcWindows
@@ -69,10 +69,8 @@ def run_dry(host: RunHost, exam: DryRunInput) -> DryRun:
         tools = DryRunTools(
             host=host, clock=SystemClock(), windows=ProcWindows(), display=QuietDisplay()
         )
-        request = DryRunRequest(
-            image=str(archive), exam=exam, profile=image.profile, repeat=_repeat(image)
-        )
-        return dry_run(tools, request)
+        request = exam.request(str(archive), profile=image.profile, repeat=_repeat(image))
+        return dry_run(tools, exam, request)
 
     return run
 
@@ -123,7 +121,9 @@ def test_a_dry_run_foretells_the_certified_run_and_names_the_cause_first(
 
 def _check_diagnosis(image: ClumsyImage, done: DryRunReport | DryRunRefusal) -> None:
     said = "\n".join(f"{one.cause}: {one.fact} {one.details}" for one in done.findings)
-    log = "" if isinstance(done, DryRunRefusal) else done.stage.sandbox.log[-2000:].decode()
+    log = (
+        "" if isinstance(done, DryRunRefusal) else done.executed.first.sandbox.log[-2000:].decode()
+    )
     outcome = None if isinstance(done, DryRunRefusal) else done.outcome
     assert outcome is image.outcome, (said, log)
     first = done.findings[0].cause if done.findings else None

@@ -69,7 +69,7 @@ def test_a_writable_root_can_be_reached_from_a_dry_run_alone() -> None:
     assert importers(f"{entrants}.dry_run_diagnosis") == {f"{entrants}.dry_run"}
     rooms = ROOT / "orchestrator"
     others = [*rooms.glob("runs/*.py"), *rooms.glob("sandbox/*.py")]
-    assert {"certify", "execute_run", "run_stage"} <= {path.stem for path in others}
+    assert {"certify", "execute_run", "run_in_sandbox"} <= {path.stem for path in others}
     assert [path for path in others if "diagnose_run" in path.read_text()] == []
 
 

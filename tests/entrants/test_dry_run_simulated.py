@@ -16,7 +16,7 @@ from manifests.errors import MalformedDocument
 from manifests.outcomes import Diagnostic, Outcome
 from orchestrator.editions.epee.epee_folder import EpeeFolder
 from orchestrator.engine.ports import UsageSample
-from orchestrator.entrants.dry_run import DryRunRequest, DryRunTools, dry_run
+from orchestrator.entrants.dry_run import DryRunTools, dry_run
 from orchestrator.entrants.dry_run_input import DryRunInput, read_dry_run_input
 from orchestrator.entrants.dry_run_report import DryRunRefusal, DryRunReport
 from orchestrator.entrants.ports import ContainerWindow, NetworkAttempts, SpaceUse
@@ -110,7 +110,13 @@ class Bench:
         return path
 
     def run(
-        self, script: Entrant, *, image: TinyImage = IMAGE, **fields: object
+        self,
+        script: Entrant,
+        *,
+        image: TinyImage = IMAGE,
+        repeat: int = 1,
+        second_pass: bool = True,
+        gpu: GpuPolicy = GpuPolicy.OPTIONAL,
     ) -> DryRunReport | DryRunRefusal:
         self.engine.script(image.image_id, script)
         host = RunHost(
@@ -125,13 +131,10 @@ class Bench:
         tools = DryRunTools(
             host=host, clock=self.engine.clock, windows=self.windows, display=self.display
         )
-        request = DryRunRequest(
-            image=str(self.archive(image)),
-            exam=self.exam,
-            profile=PROFILE,
-            **fields,  # type: ignore[arg-type]
+        request = self.exam.request(
+            str(self.archive(image)), profile=PROFILE, repeat=repeat, gpu=gpu
         )
-        return dry_run(tools, request)
+        return dry_run(tools, self.exam, request, second_pass=second_pass)
 
     def report(self, script: Entrant, **fields: object) -> DryRunReport:
         done = self.run(script, **fields)  # type: ignore[arg-type]
@@ -235,11 +238,11 @@ def test_a_failure_is_looked_at_again_with_a_writable_root(bench: Bench) -> None
     )
     done = bench.report(lambda _files: end)
     assert (done.outcome, done.exit_code) == (Outcome.NONZERO_EXIT, 1)
-    assert done.outside_writes == ("/app/state.db",)
+    assert done.seen.outside_writes == ("/app/state.db",)
     assert Cause.WRITES_OUTSIDE in [one.cause for one in done.findings]
     assert bench.nothing_left()
     assert done.card is None
-    assert bench.report(lambda _files: end, second_pass=False).outside_writes is None
+    assert bench.report(lambda _files: end, second_pass=False).seen.outside_writes is None
 
 
 def test_repeats_that_differ_are_named_clip_by_clip(bench: Bench) -> None:
@@ -247,7 +250,7 @@ def test_repeats_that_differ_are_named_clip_by_clip(bench: Bench) -> None:
     done = bench.report(lambda files: answers(files, sign=next(signs)), repeat=2)
     assert done.outcome is Outcome.COMPLETED
     assert done.diagnostics == (Diagnostic.PREDICTIONS_DISAGREE,)
-    assert done.differing_clips == tuple(bench.exam.clips.exam.exam.clips)
+    assert done.executed.differing == tuple(bench.exam.clips.exam.exam.clips)
     assert done.findings[0].cause is Cause.NON_DETERMINISTIC
 
 
@@ -352,10 +355,11 @@ def test_answers_in_tmp_are_found_though_nobody_saw_the_run_itself(bench: Bench)
     assert done.outcome is Outcome.NO_PREDICTIONS
     assert done.findings[0].cause is Cause.OUTPUT_ELSEWHERE
     assert done.findings[0].details == ("/tmp/run/predictions.jsonl",)
-    assert done.outside_writes == ()
+    assert done.seen.outside_writes == ()
 
 
 def test_a_report_of_our_own_failure_ends_with_4(bench: Bench) -> None:
     done = bench.report(answers)
-    fault = replace(done, outcome=Outcome.PLATFORM_FAULT)
+    verdict = replace(done.executed.verdict, outcome=Outcome.PLATFORM_FAULT)
+    fault = replace(done, executed=replace(done.executed, verdict=verdict))
     assert (fault.exit_code, fault.would_be_scored) == (4, False)

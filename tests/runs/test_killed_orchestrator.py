@@ -24,7 +24,7 @@ from pathlib import Path
 from orchestrator.wiring import workspaces as wiring
 from orchestrator.support.reporter import SilentReporter, Step
 from orchestrator.runs.certify import certify
-from orchestrator.runs.prepare_run import CertifyRequest
+from orchestrator.runs.certify import CertifyRequest
 
 root, edition, team, image, at, within = sys.argv[1:]
 

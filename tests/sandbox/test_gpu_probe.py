@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from manifests.errors import PlatformFault
@@ -11,7 +9,6 @@ from orchestrator.host.rules.advisories import runc_advisory
 from orchestrator.sandbox.gpu_probe import (
     GpuUnavailable,
     gpu_probe_options,
-    gpu_watch,
     probe_gpus,
 )
 from orchestrator.sandbox.rules.container_options import EntrantSpec
@@ -95,19 +92,6 @@ def test_a_probe_that_makes_no_sense_is_our_fault(
     with pytest.raises(PlatformFault):
         probe_gpus(engine, SPEC)
     assert engine.list_containers("piste-") == ()
-
-
-def test_the_watch_sees_that_a_gpu_went_or_changed(engine: EngineSimulator) -> None:
-    answering(engine, SimulatedEnd(log=ANSWER))
-    is_lost = gpu_watch(engine, SPEC, probe_gpus(engine, SPEC))
-    assert not is_lost()
-    answering(engine, SimulatedEnd(log=ANSWER.replace(b"550.54", b"560.10")))
-    assert is_lost()
-    answering(engine, SimulatedEnd(exit_code=9))
-    assert is_lost()
-    answering(engine, replace(SimulatedEnd(), log=ANSWER))
-    engine.gpu_driver = False
-    assert is_lost()
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ def test_an_engine_that_restarted_is_not_the_entrants_failure(engine: EngineSimu
             restarted.append(sample)
             engine.restart()
 
-    result = run(engine, entrant(forever), observe=Observer())
+    result = run(engine, entrant(forever), observer=Observer())
     assert result.facts.exit_code == 143
     assert (result.outcome, result.diagnostics) == (
         Outcome.PLATFORM_FAULT,
@@ -329,7 +329,7 @@ def test_an_observer_sees_log_and_use(engine: EngineSimulator) -> None:
             self.samples.append(sample)
 
     observer = Observer()
-    result = run(engine, entrant(GOOD), observe=observer)
+    result = run(engine, entrant(GOOD), observer=observer)
     assert observer.containers == [result.container_id]
     assert b"".join(observer.pieces) == b"said"
     assert observer.samples

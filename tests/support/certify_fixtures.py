@@ -16,9 +16,8 @@ import numpy as np
 from manifests.statements import RunReserved, Statement
 from orchestrator.engine.ports import ContainerEngine
 from orchestrator.ledger.rules.quota import QuotaState
-from orchestrator.runs.certify import CertifiedRun, certify
+from orchestrator.runs.certify import CertifiedRun, CertifyRequest, certify
 from orchestrator.runs.list_runs import team_quota
-from orchestrator.runs.prepare_run import CertifyRequest
 from orchestrator.runs.run_host import RunHost
 from orchestrator.support.reporter import Reporter, SilentReporter
 from orchestrator.wiring import samples as sample_wiring

@@ -15,9 +15,8 @@ from orchestrator.images.files.archive_file import ArchiveFile
 from orchestrator.images.registry_port import RegistryDocument
 from orchestrator.images.resolve_image import ImageSources
 from orchestrator.ledger.rules.quota import QuotaState
-from orchestrator.runs.certify import CertifiedRun, certify
+from orchestrator.runs.certify import CertifiedRun, CertifyRequest, certify
 from orchestrator.runs.list_runs import team_quota
-from orchestrator.runs.prepare_run import CertifyRequest
 from orchestrator.runs.run_host import RunHost
 from orchestrator.sandbox.ports import NoGpus
 from orchestrator.sandbox.rules.elf import Architecture

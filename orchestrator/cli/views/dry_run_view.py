@@ -220,7 +220,7 @@ def _peaks(report: DryRunReport) -> Table:
     table.add_column(style="dim")
     table.add_column(justify="right")
     table.add_column(style="dim")
-    sandbox, profile = report.stage.sandbox, report.profile
+    sandbox, profile = report.executed.first.sandbox, report.prepared.request.profile
     table.add_row("time", f"{sandbox.elapsed_s:.1f} s", f"of {profile.deadline_s} s")
     names = {"memory_bytes": "memory", "tmp_bytes": "/tmp", "shm_bytes": "/dev/shm"}  # noqa: S108
     for name, figures in report.peaks().items():
@@ -241,8 +241,9 @@ def _notes(report: DryRunReport) -> Iterator[Text]:
     if report.watched.unseen is not None:
         unseen = f"network attempts were not counted: {report.watched.unseen}"
         yield Text(unseen, style="dim")
-    if report.differing_clips is not None and not report.differing_clips:
-        yield Text(f"{report.repeat} executions agree to the last byte", style="dim")
+    if report.executed.repeats_agree:
+        repeat = report.prepared.request.repeat
+        yield Text(f"{repeat} executions agree to the last byte", style="dim")
     if report.unscored is not None and report.would_be_scored:
         yield Text(f"no score card: {report.unscored}", style="dim")
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from manifests.encoding import parse_json_object
 from orchestrator.entrants.rules.findings import Cause, Certainty, Finding
 from orchestrator.entrants.rules.observations import Observation
-from orchestrator.runs.rules.verdict import Verdict
 
 _MOST_SHOWN = 8
 
@@ -28,28 +26,3 @@ def determinism(seen: Observation) -> Iterator[Finding]:
         ),
         details=(f"clips {', '.join(clips[:_MOST_SHOWN])}{more}",),
     )
-
-
-def differing_clips(first: Verdict, second: Verdict, clips: Sequence[str]) -> tuple[str, ...]:
-    """Return the clips that two executions answered differently.
-
-    Where one of them has no valid answers, all `clips` differ unless both ended in the same bytes.
-    """
-    if first.canonical is None or second.canonical is None:
-        same = (first.outcome, first.raw) == (second.outcome, second.raw)
-        same = same and first.canonical == second.canonical
-        return () if same else tuple(clips)
-    one, two = _answers(first), _answers(second)
-    if first.outcome is not second.outcome:
-        return tuple(clips)
-    return tuple(clip for clip in clips if one.get(clip) != two.get(clip))
-
-
-def _answers(verdict: Verdict) -> dict[str, tuple[bytes, bytes | None]]:
-    """Return clip → its canonical line and its pose file."""
-    poses = verdict.poses or {}
-    found = {}
-    for line in (verdict.canonical or b"").splitlines():
-        clip = str(parse_json_object(line, source="predictions.jsonl")["clip_id"])
-        found[clip] = (line, poses.get(f"pose/{clip}.npy"))
-    return found

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from manifests.editions import Track
+from manifests.encoding import parse_json_object
 from manifests.outcomes import Diagnostic, Outcome
 from manifests.predictions.lines import ClipExpectation
 from manifests.predictions.problems import PredictionProblem
@@ -80,3 +81,28 @@ def _poses(
     }
     problems = tuple(problem for problem in found.values() if problem is not None)
     return {name: named[name] for name, problem in found.items() if problem is None}, problems
+
+
+def differing_clips(first: Verdict, second: Verdict, clips: Sequence[str]) -> tuple[str, ...]:
+    """Return the clips that two executions answered differently.
+
+    Where one of them has no valid answers, all `clips` differ unless both ended in the same bytes.
+    """
+    if first.canonical is None or second.canonical is None:
+        same = (first.outcome, first.raw) == (second.outcome, second.raw)
+        same = same and first.canonical == second.canonical
+        return () if same else tuple(clips)
+    one, two = _answers(first), _answers(second)
+    if first.outcome is not second.outcome:
+        return tuple(clips)
+    return tuple(clip for clip in clips if one.get(clip) != two.get(clip))
+
+
+def _answers(verdict: Verdict) -> dict[str, tuple[bytes, bytes | None]]:
+    """Return clip → its canonical line and its pose file."""
+    poses = verdict.poses or {}
+    found = {}
+    for line in (verdict.canonical or b"").splitlines():
+        clip = str(parse_json_object(line, source="predictions.jsonl")["clip_id"])
+        found[clip] = (line, poses.get(f"pose/{clip}.npy"))
+    return found

@@ -8,49 +8,42 @@ from dataclasses import dataclass
 
 from manifests.images import ImageIdentity
 from orchestrator.engine.ports import ContainerEngine
-from orchestrator.images.bring_in_image import bring_in
 from orchestrator.images.remove_image import remove_unless_used
 from orchestrator.images.resolve_image import ResolvedImage
-from orchestrator.runs.run_host import RunHost
 from orchestrator.support.interruption import termination_ignored
-from orchestrator.support.reporter import Reporter, Step
+from orchestrator.support.reporter import Reporter
 
 
 @dataclass(slots=True)
 class BorrowedImage:
-    """An image at the engine; `removed` tells afterwards whether it was removed again."""
+    """An image that may come to the engine; `removed` tells afterwards whether it went again."""
 
-    identity: ImageIdentity
+    engine_image_id: str | None = None
+    """The id that the engine gave it, once it is there: perhaps none of the likely ones."""
     removed: bool = False
+
+    def came_as(self, identity: ImageIdentity) -> None:
+        """Note what the engine made of it."""
+        self.engine_image_id = identity.engine_image_id
 
 
 @contextmanager
 def borrowed_image(
-    resolved: ResolvedImage, *, host: RunHost, reporter: Reporter
+    engine: ContainerEngine, resolved: ResolvedImage, reporter: Reporter
 ) -> Iterator[BorrowedImage]:
-    """Bring the image in; remove it afterwards, whatever happens.
+    """Remove the image at the end, whatever happens; the block brings it in.
 
     It stays where it was there before, or where another run's container is made from it.
-
-    Raises as `bring_in`.
     """
-    engine = host.engine
     before = frozenset(engine.list_image_ids())
-    held: BorrowedImage | None = None
-    reporter.step(Step.PULL)
+    held = BorrowedImage()
     try:
-        identity = bring_in(
-            resolved, sources=host.sources, free_bytes=host.free_bytes, reporter=reporter
-        )
-        held = BorrowedImage(identity)
         yield held
     finally:
         with termination_ignored():
-            known = () if held is None else (held.identity.engine_image_id,)
+            known = () if held.engine_image_id is None else (held.engine_image_id,)
             possible = frozenset((*known, *resolved.likely_ids))
-            removed = _remove_new(engine, possible - before, reporter)
-        if held is not None:
-            held.removed = removed
+            held.removed = _remove_new(engine, possible - before, reporter)
 
 
 def _remove_new(engine: ContainerEngine, possible: frozenset[str], reporter: Reporter) -> bool:
