@@ -27,7 +27,7 @@ from manifests.labels import parse_labels
 from manifests.predictions.lines import ClipExpectation
 from manifests.predictions.segmentation import read_segmentation
 from manifests.vocabulary import render_vocabulary
-from orchestrator.runs.rules.consumer_segments import consumer_annotation
+from orchestrator.runs.consumer_exam import consumer_annotation
 from orchestrator.samples.baselines import recognize, segment
 from orchestrator.samples.rules.sample_clips import SampleClip, draw_clips, sentence
 from orchestrator.samples.rules.sample_signs import SCORED_GLOSSES

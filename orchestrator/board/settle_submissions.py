@@ -14,7 +14,13 @@ from manifests.digests import sha256_hex
 from manifests.errors import RefusedByPolicy
 from manifests.statements import SubmissionRecorded
 from orchestrator.keys.sealing_port import Purpose
-from orchestrator.runs.rules.run_files import PREDICTIONS, PRIVATE_CARD, PUBLIC_CARD, SUMS
+from orchestrator.runs.rules.run_files import (
+    PREDICTIONS,
+    PRIVATE_CARD,
+    PUBLIC_CARD,
+    SUMS,
+    run_folder,
+)
 from orchestrator.runs.score_run import score_run
 from orchestrator.runs.signed_folder import is_signed, sign_folder
 from orchestrator.workspace.workspace import Workspace
@@ -68,7 +74,7 @@ def complete_submission(
 
     A host without the identity or the key for scores leaves the score to `piste rescore`.
     """
-    store, folder = workspace.store, f"runs/{recorded.run_id}"
+    store, folder = workspace.store, run_folder(recorded.run_id)
     if not store.exists(f"{folder}/{PREDICTIONS}"):
         store.create(f"{folder}/{PREDICTIONS}", staged)
     card, unscored = None, _cannot_score(workspace)

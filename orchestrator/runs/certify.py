@@ -35,8 +35,7 @@ from orchestrator.runs.recover_runs import (
     remember_run,
     settle_run,
 )
-from orchestrator.runs.rules.run_files import EFFECTIVE
-from orchestrator.runs.run_evidence import run_folder
+from orchestrator.runs.rules.run_files import EFFECTIVE, run_folder
 from orchestrator.runs.run_host import HOST_LOCK, RunHost
 from orchestrator.sandbox.parts import remove_leftovers
 from orchestrator.sandbox.request import StartFacts

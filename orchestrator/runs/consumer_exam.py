@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from manifests.annotations import (
     EntrantAnnotation,
+    FrameSpan,
+    Span,
     parse_entrant_annotation,
     render_entrant_annotation,
 )
@@ -15,7 +18,6 @@ from manifests.predictions.lines import ClipExpectation
 from manifests.predictions.segmentation import read_segmentation
 from orchestrator.editions.open_clips import EXAM_FILE, ExamInput
 from orchestrator.editions.rules.clip_archives import InputFile, annotation_name, input_bytes
-from orchestrator.runs.rules.consumer_segments import consumer_annotation
 
 
 def consumer_exam(
@@ -72,3 +74,25 @@ def _with_annotations(
         data = annotations[annotation.name]
         parse_entrant_annotation(data, source=annotation.name)
         yield keypoints, InputFile(annotation.name, data)
+
+
+def frame_start_s(frame: int, fps: float) -> float:
+    """Return the least-surprising time whose truncated frame is `frame`: `int(t * fps) == frame`.
+
+    `frame / fps` may truncate to the frame before; then the next float up is taken.
+    """
+    seconds = frame / fps
+    while int(seconds * fps) < frame:
+        seconds = math.nextafter(seconds, math.inf)
+    return seconds
+
+
+def consumer_annotation(
+    annotation: EntrantAnnotation, spans: tuple[FrameSpan, ...]
+) -> EntrantAnnotation:
+    """Return the clip's annotation with the predicted intervals as its segments, in seconds."""
+    fps = annotation.fps
+    segments = tuple(
+        Span(start=frame_start_s(start, fps), end=frame_start_s(end, fps)) for start, end in spans
+    )
+    return annotation.model_copy(update={"segments": segments})

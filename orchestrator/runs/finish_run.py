@@ -13,16 +13,20 @@ from orchestrator.images.remove_image import remove_image_with_proof
 from orchestrator.keys.rules.recipients import SealingPlan
 from orchestrator.keys.sealing_port import Purpose
 from orchestrator.runs.execute_run import ExecutedRun
-from orchestrator.runs.rules.run_files import EFFECTIVE, LOG, PREDICTIONS, sealed_pose
-from orchestrator.runs.run_evidence import load_record, run_folder, write_evidence
+from orchestrator.runs.rules.run_files import (
+    CONSUMER_ANSWERS,
+    EFFECTIVE,
+    LOG,
+    PREDICTIONS,
+    RAW_PREDICTIONS,
+    run_folder,
+    sealed_pose,
+)
+from orchestrator.runs.run_evidence import load_record, write_evidence
 from orchestrator.runs.score_run import score_run
 from orchestrator.support.reporter import Reporter, Step
 from orchestrator.workspace.workspace import Workspace
 from scorers.cards import ScoreCard
-
-CONSUMER_ANSWERS = "consumer.jsonl"
-RAW_PREDICTIONS = "predictions.raw.age"
-"""An invalid predictions file as it came: kept, but encrypted, for nothing of it was checked."""
 
 
 def keep_output(

@@ -13,8 +13,8 @@ from orchestrator.editions.sealed_editions import find_seal_statement
 from orchestrator.ledger.rules.quota import QuotaState, quota_state
 from orchestrator.ledger.rules.run_states import Run, fold_runs
 from orchestrator.runs.finish_run import void_run
-from orchestrator.runs.rules.run_files import PUBLIC_CARD
-from orchestrator.runs.run_evidence import load_record, run_folder, write_evidence
+from orchestrator.runs.rules.run_files import PUBLIC_CARD, run_folder
+from orchestrator.runs.run_evidence import load_record, write_evidence
 from orchestrator.workspace.workspace import Workspace
 
 LONGEST_REASON = 300

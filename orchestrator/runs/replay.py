@@ -33,12 +33,17 @@ from orchestrator.runs.rules.replay_comparison import (
     compare_poses,
     compare_predictions,
 )
-from orchestrator.runs.rules.run_files import PREDICTIONS, PUBLIC_CARD, pose_clip
+from orchestrator.runs.rules.run_files import (
+    CONSUMER_ANSWERS,
+    PREDICTIONS,
+    PUBLIC_CARD,
+    pose_clip,
+    run_folder,
+)
 from orchestrator.runs.rules.verdict import Verdict
-from orchestrator.runs.run_evidence import load_record, run_folder
+from orchestrator.runs.run_evidence import load_record
 from orchestrator.runs.run_host import HOST_LOCK, RunHost
 from orchestrator.runs.scoring_materials import (
-    CONSUMER,
     open_materials,
     pose_opener,
     scoring_task,
@@ -146,7 +151,7 @@ def _compare(
     folder = run_folder(record.run_id)
     verdict = executed.verdict
     retained = workspace.store.read_optional(f"{folder}/{PREDICTIONS}")
-    answers = workspace.store.read_optional(f"{folder}/{CONSUMER}")
+    answers = workspace.store.read_optional(f"{folder}/{CONSUMER_ANSWERS}")
     return Replay(
         record=record,
         outcome=verdict.outcome,

@@ -12,7 +12,7 @@ from manifests.statements import RunFinished, Statement, SubmissionRecorded
 from manifests.text import escape_untrusted
 from orchestrator.ledger.ports import Ledger
 from orchestrator.ledger.rules.run_states import Run, RunState, fold_runs
-from orchestrator.runs.rules.run_files import PREDICTIONS
+from orchestrator.runs.rules.run_files import PREDICTIONS, run_folder
 from orchestrator.runs.rules.run_record import run_history
 from orchestrator.workspace.ports import WorkspaceStore
 from scorers.cards import Json
@@ -30,7 +30,7 @@ class RetainedRun:
     @property
     def folder(self) -> str:
         """The run's folder below the workspace."""
-        return f"runs/{self.run.run_id}"
+        return run_folder(self.run.run_id)
 
 
 def find_retained(run_id: str, *, ledger: Ledger) -> RetainedRun:

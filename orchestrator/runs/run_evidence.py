@@ -6,39 +6,31 @@ with the run key. A kill in between leaves a folder that the next call completes
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from importlib.metadata import version
 
-from manifests.digests import sha256_hex, sha256_of_chunks
+from manifests.digests import sha256_of_chunks
 from manifests.dsse import Envelope, Signature, pre_authentication_encoding, render_envelope
 from manifests.encoding import canonical_json
 from manifests.errors import PlatformFault
 from manifests.runs import RunRecord
-from manifests.sums import render_sums
 from orchestrator.runs.rules.run_files import (
     ENVELOPE,
     IN_TOTO_PAYLOAD_TYPE,
+    POSE_FOLDER,
     PRIVATE_SUMS,
     PUBLIC_KEY,
     RECORD,
-    SUMS,
-    SUMS_SIGNATURE,
+    SCORES_FOLDER,
     UNLISTED,
     in_toto_statement,
-    is_private,
     record_bytes,
+    run_folder,
 )
 from orchestrator.runs.rules.run_record import certified_run_number, run_history, run_record
+from orchestrator.runs.signed_folder import sign_folder
 from orchestrator.workspace.ports import WorkspaceStore
 from orchestrator.workspace.workspace import Workspace
-
-POSE_FOLDER = "pose"
-
-
-def run_folder(run_id: str) -> str:
-    """Return a run's folder below the workspace."""
-    return f"runs/{run_id}"
 
 
 def has_evidence(store: WorkspaceStore, run_id: str) -> bool:
@@ -67,30 +59,17 @@ def write_evidence(workspace: Workspace, run_id: str) -> RunRecord:
     store, folder = workspace.store, run_folder(run_id)
     record = load_record(workspace, run_id)
     _check_kept_files(store, folder, record)
-    signer = workspace.signing.signer("run")
     store.replace(f"{folder}/{RECORD}", record_bytes(record))
-    store.replace(f"{folder}/{PUBLIC_KEY}", signer.public_key.pem.encode("ascii"))
-    digests = _digests(store, folder)
-    private = {name: digest for name, digest in digests.items() if is_private(name)}
-    public = {name: digest for name, digest in digests.items() if not is_private(name)}
-    public.pop(PRIVATE_SUMS, None)
-    if private:
-        private_sums = render_sums(private)
-        store.replace(f"{folder}/{PRIVATE_SUMS}", private_sums)
-        public[PRIVATE_SUMS] = sha256_hex(private_sums)
-    sums = render_sums(public)
-    store.replace(f"{folder}/{SUMS}", sums)
-    signature = base64.b64encode(signer.sign(sums)) + b"\n"
-    store.replace(f"{folder}/{SUMS_SIGNATURE}", signature)
-    subjects = public | {SUMS: sha256_hex(sums)}
+    subjects = sign_folder(workspace, folder, _digests(store, folder), role="run")
     store.replace(f"{folder}/{ENVELOPE}", _envelope(workspace, record, subjects))
     return record
 
 
 def _digests(store: WorkspaceStore, folder: str) -> dict[str, str]:
-    names = [*store.list_names(folder)]
+    names = store.list_names(folder)
     poses = [f"{POSE_FOLDER}/{name}" for name in store.list_names(f"{folder}/{POSE_FOLDER}")]
-    kept = [name for name in names if name not in {*UNLISTED, POSE_FOLDER, "scores"}] + poses
+    made = {*UNLISTED, PRIVATE_SUMS, PUBLIC_KEY, POSE_FOLDER, SCORES_FOLDER}
+    kept = [name for name in names if name not in made] + poses
     return {name: sha256_of_chunks(store.stream(f"{folder}/{name}")) for name in kept}
 
 

@@ -15,7 +15,7 @@ from manifests.errors import ClaimDoesNotHold
 from manifests.statements import RunScored, Statement
 from orchestrator.ledger.ports import Entry
 from orchestrator.runs.retained_runs import RetainedRun, find_retained
-from orchestrator.runs.rules.run_files import PRIVATE_CARD, PUBLIC_CARD, SUMS
+from orchestrator.runs.rules.run_files import PRIVATE_CARD, PUBLIC_CARD, SCORES_FOLDER, SUMS
 from orchestrator.runs.scoring_materials import (
     ScoringMaterials,
     open_materials,
@@ -108,7 +108,7 @@ def _rows(
 def scores_folder(retained: RetainedRun, version: str, scorer_string: str, *, first: bool) -> str:
     """Return where a later row's cards lie; a second scorer on the same labels gets a suffix."""
     suffix = "" if first else f"_{sha256_hex(scorer_string.encode())[:12]}"
-    return f"{retained.folder}/scores/{version}{suffix}"
+    return f"{retained.folder}/{SCORES_FOLDER}/{version}{suffix}"
 
 
 def _place(

@@ -21,7 +21,7 @@ from orchestrator.editions.rules.clip_archives import unpack_clip
 from orchestrator.editions.sealed_editions import SealedEdition, load_sealed_edition
 from orchestrator.keys.sealing_port import Purpose, SealedFileChanged, Unsealer
 from orchestrator.runs.retained_runs import RetainedRun, read_retained
-from orchestrator.runs.rules.run_files import pose_clip
+from orchestrator.runs.rules.run_files import CONSUMER_ANSWERS, PREDICTIONS, pose_clip
 from orchestrator.scoring.rules.scoring import (
     Parameters,
     ScoreBleurt,
@@ -31,8 +31,6 @@ from orchestrator.scoring.rules.scoring import (
 from orchestrator.workspace.ports import WorkspaceStore
 from orchestrator.workspace.workspace import Workspace
 from scorers.translation import LazyPoses, Poses
-
-CONSUMER = "consumer.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,19 +89,18 @@ def scoring_task(
     materials: ScoringMaterials, retained: RetainedRun, *, store: WorkspaceStore
 ) -> ScoringTask:
     """Return what a retained run is scored as; every kept file is checked when it is read."""
-    predictions = "predictions.jsonl"
-    with_consumer = CONSUMER in retained.files
+    with_consumer = CONSUMER_ANSWERS in retained.files
     return ScoringTask(
         labels=materials.labels,
         parameters=materials.parameters,
-        predictions=read_retained(retained, predictions, store=store),
-        source=f"{retained.folder}/{predictions}",
+        predictions=read_retained(retained, PREDICTIONS, store=store),
+        source=f"{retained.folder}/{PREDICTIONS}",
         vocabulary=materials.vocabulary,
         gloss_map=materials.sealed.edition.gloss_map,
         score_bleurt=materials.score_bleurt,
         poses=_poses(materials, retained, store),
-        consumer=read_retained(retained, CONSUMER, store=store) if with_consumer else None,
-        consumer_source=f"{retained.folder}/{CONSUMER}",
+        consumer=read_retained(retained, CONSUMER_ANSWERS, store=store) if with_consumer else None,
+        consumer_source=f"{retained.folder}/{CONSUMER_ANSWERS}",
     )
 
 

@@ -25,12 +25,14 @@ def public_key_file(role: SigningRole) -> str:
 
 def sign_folder(
     workspace: Workspace, folder: str, digests: Mapping[str, str], *, role: SigningRole
-) -> None:
+) -> dict[str, str]:
     """List `digests`, the folder's files by name, and sign the list; the sums come last.
 
     `SHA256SUMS` lists the public files, `private.sha256` among them, which lists the private
     ones. `SHA256SUMS.sig` is the base64 of the DER
     that `openssl dgst -sha256 -verify run.pub -signature FILE SHA256SUMS` takes.
+
+    Returns the digests of the public files by name, `SHA256SUMS` included.
 
     Raises:
         RefusedByPolicy: this host does not hold the key of `role`.
@@ -49,6 +51,7 @@ def sign_folder(
     sums = render_sums(public)
     store.replace(f"{folder}/{SUMS_SIGNATURE}", base64.b64encode(signer.sign(sums)) + b"\n")
     store.replace(f"{folder}/{SUMS}", sums)
+    return public | {SUMS: sha256_hex(sums)}
 
 
 def is_signed(

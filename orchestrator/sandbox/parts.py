@@ -13,10 +13,12 @@ from typing import Final
 from manifests.errors import PlatformFault, RefusedByPolicy
 from manifests.names import ENTRANT_ID, container_name
 from orchestrator.engine.ports import ContainerEngine, StartRefused, VolumeSpec
-from orchestrator.sandbox.rules.container_options import HolderSpec, holder_options
+from orchestrator.sandbox.rules.collector import hash_tree
+from orchestrator.sandbox.rules.container_options import INPUT, HolderSpec, holder_options
 from orchestrator.sandbox.rules.elf import Architecture, pause_elf
 from orchestrator.sandbox.rules.tiny_image import TinyImage, tiny_image
 from orchestrator.support.reporter import SilentReporter
+from orchestrator.support.tar.tar_stream import TarError
 from sandbox_profiles.profile import SandboxProfile
 
 _PREFIX: Final = "piste-"
@@ -163,6 +165,18 @@ def holder_is_alive(engine: ContainerEngine, holder: Holder) -> bool:
     """Tell whether the holder ran all the time: an engine that restarted has killed it."""
     state = _state(engine, holder.container_id)
     return bool(state.get("Running")) and state.get("StartedAt") == holder.started_at
+
+
+def input_has_changed(engine: ContainerEngine, holder: str, sums: Mapping[str, str]) -> bool:
+    """Read the input back from the volume; tell whether it is exactly the files of `sums`.
+
+    `sums` is name → SHA-256.
+    """
+    wanted = {name.encode(): digest for name, digest in sums.items()}
+    try:
+        return hash_tree(engine.get_archive(holder, INPUT), b"input") != wanted
+    except TarError:
+        return True
 
 
 def _remove_container(engine: ContainerEngine, name: str) -> bool:

@@ -17,11 +17,11 @@ from orchestrator.sandbox.entrant_container import (
     audit_entrant,
     create_entrant,
 )
-from orchestrator.sandbox.input_check import input_has_changed
 from orchestrator.sandbox.parts import (
     Holder,
     PartNames,
     holder_is_alive,
+    input_has_changed,
     remove_parts,
     start_holder,
 )

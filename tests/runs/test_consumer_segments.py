@@ -11,7 +11,7 @@ from manifests.annotations import (
     parse_entrant_annotation,
     render_entrant_annotation,
 )
-from orchestrator.runs.rules.consumer_segments import consumer_annotation, frame_start_s
+from orchestrator.runs.consumer_exam import consumer_annotation, frame_start_s
 
 RATES = st.one_of(
     st.sampled_from([23.976, 24.0, 25.0, 29.97, 30.0, 50.0, 59.94, 60.0, 120.0]),

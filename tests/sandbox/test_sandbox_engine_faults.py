@@ -216,8 +216,7 @@ def test_a_gigabyte_streams_into_memory_volumes_in_little_memory() -> None:
         import hashlib, os, secrets, tarfile
         from orchestrator.engine.docker.docker_engine import DockerEngine
         from orchestrator.support.reporter import SilentReporter
-        from orchestrator.sandbox.input_check import input_has_changed
-        from orchestrator.sandbox.parts import PartNames, remove_parts, start_holder
+        from orchestrator.sandbox.parts import PartNames, input_has_changed, remove_parts, start_holder
         from sandbox_profiles.profile import load_profile
         SIZE = 1100 * 2**20
         block, digest = os.urandom(2**20), hashlib.sha256()

@@ -23,17 +23,30 @@ ENVELOPE = "run.dsse.json"
 PUBLIC_KEY = "run.pub"
 RECORD = "run.json"
 PREDICTIONS = "predictions.jsonl"
+RAW_PREDICTIONS = "predictions.raw.age"
+"""An invalid predictions file as it came: kept, but encrypted, for nothing of it was checked."""
+CONSUMER_ANSWERS = "consumer.jsonl"
+"""What the frozen consumer answered on the predicted segments."""
 EFFECTIVE = "effective.json"
 PUBLIC_CARD = "score.json"
 PRIVATE_CARD = "score.private.json"
 LOG = "log.age"
 
+SCORES_FOLDER = "scores"
+"""Cards of later label versions and scorers, one folder each, signed apart."""
+
 UNLISTED = frozenset({SUMS, SUMS_SIGNATURE, ENVELOPE})
 """Files of a run folder that `SHA256SUMS` cannot list: itself and what signs it."""
 
 
-_POSE_PREFIX = "pose/"
+POSE_FOLDER = "pose"
+_POSE_PREFIX = f"{POSE_FOLDER}/"
 _SEALED = ".age"
+
+
+def run_folder(run_id: str) -> str:
+    """Return the folder of a run or submission below the workspace."""
+    return f"runs/{run_id}"
 
 
 def sealed_pose(name: str) -> str:
